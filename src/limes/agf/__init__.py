@@ -1,0 +1,1 @@
+"""Adaptive Gaussian filtering and its relatives: kernel estimators with solved bandwidths."""

@@ -1,0 +1,1 @@
+"""From border maps to labels and probabilities."""
