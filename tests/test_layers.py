@@ -10,8 +10,11 @@ import limes
 PACKAGE = Path(limes.__file__).parent
 STEPS = {
     "_core": 0,
-    "_arrays": 0,
+    "_typing": 0,
     "kernels": 0,
+    "coupling": 0,
+    "platt": 0,
+    "svm_machine": 0.5,
     "agf": 0,
     "sources": 1,
     "libsvm": 1,

@@ -42,7 +42,7 @@ def test_the_answer_is_that_of_scikit_learn(scale):
     A, B = fit_sigmoid(values, is_second)
     reference = _SigmoidCalibration().fit(values, is_second.astype(float))
     rows = scale * np.linspace(-5, 5, 50)
-    assert_allclose(expit(A * rows + B), reference.predict(rows), atol=2e-4)
+    assert_allclose(expit(A * rows + B), reference.predict(rows), atol=1e-7)
 
 
 def test_two_values_have_their_targets_as_probabilities():
