@@ -1,0 +1,435 @@
+"""The estimator: a source's borders, found once and asked ever after."""
+
+from numbers import Integral, Real
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.svm import SVC
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import assert_all_finite, check_is_fitted, validate_data
+
+from limes._core import thread_count
+from limes._typing import Array, Labels
+from limes.placement import PLACEMENTS
+from limes.rows import blocks
+from limes.schemes.fitting import Settings
+from limes.schemes.survey import SCHEMES, Survey, survey
+
+# One hundred border points are usually enough (the paper, section 2.2).
+DEFAULT_BORDERS = 100
+BORDERS = ("predict", "probability")
+DTYPES = ("float32", "float64")
+
+
+class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+    """A fast piecewise-linear classifier with the answers of a slow one.
+
+    It finds points on the decision border of a classifier, keeps the direction across the border
+    at each, and answers a new row by asking the nearest point.
+
+    Parameters
+    ----------
+    estimator : classifier, default=None
+        What is replaced: fitted on the same rows first, unless it is frozen
+        (``sklearn.frozen.FrozenEstimator``), a LIBSVM model or a function of rows. None means
+        ``SVC()``. Linear steps of a ``Pipeline`` before the classifier cost a prediction nothing.
+    scheme : {'auto', 'pairwise', 'one-vs-rest'}, default='auto'
+        How borders make up more than two classes.
+    n_borders : int or 'auto', default='auto'
+        Border points a map: for each pair of classes, or for each class against the rest.
+    placement : {'auto', 'random', 'near', 'mixed'}, default='auto'
+        Between which rows to search: any two across the border (the paper), near ones, or half of
+        each.
+    blend : int or 'auto', default='auto'
+        Number of nearest points whose linear functions are averaged; the paper's is 1.
+    refine : bool, default=True
+        Fit the map to the source after the search, where the scheme knows how.
+    border : {'predict', 'probability'}, default='predict'
+        Where a support vector machine's border lies: where its own ``predict`` changes, or where
+        its calibrated probabilities are equal (the paper; ``svm-predict -b 1``).
+    threshold : float, default=0.0
+        Difference in probability between the second class and the first at which the border lies,
+        from -1 to 1; for two classes only. It is the same as another ratio of the classes before
+        anything is known, and probabilities are given for that ratio.
+    tolerance : float, default=1e-5
+        The largest absolute decision value of a border point.
+    dtype : {'float32', 'float64'}, default='float32'
+        Precision of prediction.
+    random_state : int, RandomState instance or None, default=None
+        Decides rows and pairs.
+    n_jobs : int or None, default=None
+        Pairs of classes searched at once, and threads of a prediction. The answers do not depend
+        on it.
+    verbose : int, default=0
+        Above zero, the search tells how far it is.
+
+    Attributes
+    ----------
+    estimator_ : classifier
+        The fitted source.
+    classes_ : ndarray of shape (n_classes,)
+        Labels.
+    n_features_in_ : int
+        Number of features of a row.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns, where ``X`` had any.
+    scheme_ : Scheme
+        The border maps, and how they are joined.
+    n_borders_ : int
+        Border points in all.
+    cost_ : int
+        Multiply-adds that one row costs.
+    agreement_ : float
+        Share of rows, kept aside from the search, on which the labels are those of the source;
+        nan where there were too few rows to keep any aside.
+    agreement_error_ : float
+        Standard error of ``agreement_``.
+    one_sided_ : list of int
+        Numbers of the maps without a border, all rows being on one side of it.
+
+    See Also
+    --------
+    accelerate : The same for a classifier that is fitted already.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from sklearn.svm import SVC
+    >>> X, y = make_moons(500, noise=0.2, random_state=0)
+    >>> fast = BordersClassifier(SVC(gamma=2), random_state=0).fit(X, y)
+    >>> fast.n_borders_
+    100
+    >>> bool(fast.agreement_ > 0.95)
+    True
+    """
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        scheme: str = "auto",
+        n_borders: int | str = "auto",
+        placement: str = "auto",
+        blend: int | str = "auto",
+        refine: bool = True,
+        border: str = "predict",
+        threshold: float = 0.0,
+        tolerance: float = 1e-5,
+        dtype: str = "float32",
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.estimator = estimator
+        self.scheme = scheme
+        self.n_borders = n_borders
+        self.placement = placement
+        self.blend = blend
+        self.refine = refine
+        self.border = border
+        self.threshold = threshold
+        self.tolerance = tolerance
+        self.dtype = dtype
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Fit the source, then find its borders.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_features)
+            Training rows.
+        y : array-like of shape (n_rows,)
+            Labels.
+
+        Returns
+        -------
+        BordersClassifier
+            Itself.
+        """
+        self._check_parameters()
+        rows, labels = validate_data(
+            self, X, y, accept_sparse="csr", dtype=(np.float64, np.float32)
+        )
+        check_classification_targets(labels)
+        if len(np.unique(labels)) < 2:
+            raise ValueError(
+                f"y must have at least two classes, got one class only: {labels[0]!r}. There is "
+                "no border to find."
+            )
+        source = SVC() if self.estimator is None else self.estimator
+        if hasattr(source, "fit") and not isinstance(source, FrozenEstimator):
+            source = clone(source).fit(X, y)
+        return self._find_borders(source, rows, labels)
+
+    def decision_function(self, X: ArrayLike) -> Array:
+        """Return how far each row is on one side of the border.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,) or (n_rows, n_classes)
+            Two classes: positive for the second; its hyperbolic tangent is the difference in
+            probability. More: the logarithm of each class's probability.
+        """
+        rows = self._check_rows(X)
+        if len(self.classes_) == 2:
+            decision = np.empty(rows.shape[0])
+            for place, values in self._values(rows):
+                decision[place] = values[:, 0]
+            return decision
+        return np.log(np.maximum(self._probabilities(rows), np.finfo(float).tiny))
+
+    def predict_proba(self, X: ArrayLike) -> Array:
+        """Return the probability of each class.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes)
+            In the order of ``classes_``; the largest is that of the predicted class.
+        """
+        return self._probabilities(self._check_rows(X))
+
+    def predict(self, X: ArrayLike) -> Labels:
+        """Predict the class of each row.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            One of ``classes_`` for each row.
+        """
+        rows = self._check_rows(X)
+        labels = np.empty(rows.shape[0], dtype=self.classes_.dtype)
+        for place, values in self._values(rows):
+            labels[place] = self.classes_[self.scheme_.codes(values)]
+        return labels
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def _find_borders(self, source: Any, X: Any, y: Labels | None) -> Self:
+        """Learn from a fitted source."""
+        found = survey(
+            source,
+            X,
+            y,
+            settings=self._settings(),
+            scheme=self.scheme,
+            by_probability=self.border == "probability",
+            seed=_seed(self.random_state),
+            n_jobs=self.n_jobs,
+            verbose=self.verbose,
+        )
+        self.estimator_ = source
+        self.classes_ = found.classes
+        self.scheme_ = found.scheme
+        self.n_borders_ = found.scheme.n_borders
+        self.cost_ = found.scheme.cost
+        self.one_sided_ = [
+            place for place, one in enumerate(found.scheme.maps) if not one.normals.any()
+        ]
+        self._measure_agreement(found, X)
+        return self
+
+    def _measure_agreement(self, found: Survey, X: Any) -> None:
+        """Compare with the source on the rows kept aside."""
+        n_aside = len(found.aside)
+        own = np.concatenate(
+            [np.empty(0, np.intp)]
+            + [self.scheme_.codes(values) for _, values in self._values(X[found.aside])]
+        )
+        hits = int(np.sum(own == found.aside_codes))
+        self.agreement_ = hits / n_aside if n_aside else float("nan")
+        # The deviation of a share after hits and misses, with half of each known beforehand.
+        a, b = hits + 0.5, n_aside - hits + 0.5
+        self.agreement_error_ = float(np.sqrt(a * b / (a + b + 1)) / (a + b))
+
+    def _check_rows(self, X: ArrayLike) -> Any:
+        """Return rows as the core takes them; whether they are finite is seen in the values."""
+        check_is_fitted(self)
+        return validate_data(
+            self,
+            X,
+            reset=False,
+            accept_sparse="csr",
+            dtype=(np.float64, np.float32),
+            ensure_all_finite=False,
+        )
+
+    def _values(self, rows: Any) -> Any:
+        """Go through the values of the maps, a block of rows at a time."""
+        n_threads = thread_count(self.n_jobs)
+        for place, block in blocks(rows):
+            values = self.scheme_.values(block, n_threads=n_threads)
+            if not np.isfinite(values).all():
+                _refuse(block)
+            yield place, values
+
+    def _probabilities(self, rows: Any) -> Array:
+        """Return probabilities, a block at a time."""
+        probabilities = np.empty((rows.shape[0], len(self.classes_)))
+        for place, values in self._values(rows):
+            probabilities[place] = self.scheme_.probabilities(values)
+        return probabilities
+
+    def _settings(self) -> Settings:
+        """Return the parameters of the search, what is left to us filled in."""
+        return Settings(
+            n_borders=DEFAULT_BORDERS if self.n_borders == "auto" else int(self.n_borders),
+            placement="random" if self.placement == "auto" else self.placement,
+            blend=1 if self.blend == "auto" else int(self.blend),
+            tolerance=self.tolerance,
+            level=float(np.arctanh(self.threshold)),
+            double=self.dtype == "float64",
+        )
+
+    def _check_parameters(self) -> None:
+        """Say which parameter is wrong, before anything long begins."""
+        _check_choice("scheme", self.scheme, ("auto", *SCHEMES))
+        _check_choice("placement", self.placement, ("auto", *PLACEMENTS))
+        _check_choice("border", self.border, BORDERS)
+        _check_choice("dtype", self.dtype, DTYPES)
+        for name in ("n_borders", "blend"):
+            value = getattr(self, name)
+            if value != "auto" and not (isinstance(value, Integral) and value >= 1):
+                raise ValueError(
+                    f"{name} must be 'auto' or an integer of 1 or more, got {value!r}."
+                )
+        for name, low, high in (("threshold", -1.0, 1.0), ("tolerance", 0.0, np.inf)):
+            value = getattr(self, name)
+            if not (isinstance(value, Real) and low < value < high):
+                raise ValueError(
+                    f"{name} must be a number between {low} and {high}, got {value!r}."
+                )
+
+
+def accelerate(
+    model: Any,
+    X: ArrayLike,
+    y: ArrayLike | None = None,
+    *,
+    scheme: str = "auto",
+    n_borders: int | str = "auto",
+    placement: str = "auto",
+    blend: int | str = "auto",
+    refine: bool = True,
+    border: str = "predict",
+    threshold: float = 0.0,
+    tolerance: float = 1e-5,
+    dtype: str = "float32",
+    random_state: Any = None,
+    n_jobs: int | None = None,
+    verbose: int = 0,
+) -> BordersClassifier:
+    """Turn a fitted classifier into a fast one with the same answers.
+
+    Parameters
+    ----------
+    model : classifier, or function of rows
+        Fitted: a support vector machine, a kernel-density or Gaussian-process classifier, a LIBSVM
+        model, anything with ``predict_proba`` or ``decision_function``, perhaps in a ``Pipeline``.
+        A function gives decision values (n_rows,), positive for the second class, or scores
+        (n_rows, n_classes).
+    X : array-like or sparse matrix of shape (n_rows, n_features)
+        Rows like those to be predicted; the training rows are best.
+    y : array-like of shape (n_rows,), default=None
+        True labels. Not needed: the source labels the rows. They make probabilities better where
+        the source has none of its own.
+    scheme, n_borders, placement, blend, refine, border, threshold, tolerance, dtype, random_state, \
+n_jobs, verbose
+        As for ``BordersClassifier``.
+
+    Returns
+    -------
+    BordersClassifier
+        Fitted.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from sklearn.svm import SVC
+    >>> import limes
+    >>> X, y = make_moons(500, noise=0.2, random_state=0)
+    >>> svc = SVC(gamma=2).fit(X, y)
+    >>> fast = limes.accelerate(svc, X, random_state=0)
+    >>> fast.predict([[0.0, 1.0], [1.0, -0.5]])
+    array([0, 1])
+    """
+    fast = BordersClassifier(
+        FrozenEstimator(model) if hasattr(model, "fit") else model,
+        scheme=scheme,
+        n_borders=n_borders,
+        placement=placement,
+        blend=blend,
+        refine=refine,
+        border=border,
+        threshold=threshold,
+        tolerance=tolerance,
+        dtype=dtype,
+        random_state=random_state,
+        n_jobs=n_jobs,
+        verbose=verbose,
+    )
+    fast._check_parameters()
+    if hasattr(model, "fit"):
+        check_is_fitted(model)
+    _check_n_features(model, X)
+    options = {"accept_sparse": "csr", "dtype": (np.float64, np.float32)}
+    if y is None:
+        return fast._find_borders(model, validate_data(fast, X, **options), None)
+    rows, labels = validate_data(fast, X, y, **options)
+    return fast._find_borders(model, rows, labels)
+
+
+def _check_n_features(model: Any, X: ArrayLike) -> None:
+    """Compare the rows with those that the source was fitted on."""
+    wanted = getattr(model, "n_features_in_", None)
+    found = np.shape(X)[1:]
+    if wanted is not None and len(found) == 1 and found[0] != wanted:
+        raise ValueError(
+            f"X must have {wanted} features, as the source {type(model).__name__} was fitted "
+            f"with, got {found[0]!r}."
+        )
+
+
+def _seed(random_state: Any) -> np.random.SeedSequence:
+    """Return a seed for generators from any of scikit-learn's forms of randomness."""
+    words = check_random_state(random_state).randint(2**31, size=4)
+    return np.random.SeedSequence([int(word) for word in words])
+
+
+def _check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
+    """Say what a parameter may be."""
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {sorted(choices)}, got {value!r}.")
+
+
+def _refuse(block: NDArray[Any]) -> None:
+    """Say why rows have no decision value."""
+    assert_all_finite(block, input_name="X")
+    raise ValueError(
+        f"X has a value too large for float32, {np.abs(block).max()!r}: scale the rows, or fit "
+        "with dtype='float64'."
+    )
