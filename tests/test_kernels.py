@@ -109,7 +109,7 @@ def test_a_kernel_without_gradient_is_refused_by_name(bad):
 
 
 @pytest.mark.parametrize(
-    "bad", [{"degree": -1}, {"degree": 2.5}, {"gamma": np.nan}, {"coef0": np.inf}]
+    "bad", [{"degree": -1}, {"degree": 2.5}, {"gamma": np.nan}, {"gamma": -1.0}, {"coef0": np.inf}]
 )
 def test_impossible_constants_are_refused(bad):
     with pytest.raises(ValueError, match=next(iter(bad))):

@@ -54,6 +54,8 @@ class Kernel:
             raise ValueError(
                 f"gamma and coef0 must be finite, got {self.gamma!r} and {self.coef0!r}."
             )
+        if self.gamma < 0 and self.name != "linear":
+            raise ValueError(f"gamma must be 0 or more, got {self.gamma!r}.")
 
     def values(self, X: ArrayLike, vectors: ArrayLike) -> Array:
         """Return the kernel of every row with every vector.
