@@ -69,6 +69,11 @@ class AffineMap:
         flat = directions.reshape(-1, self.n_outputs) @ self.matrix.T
         return np.ascontiguousarray(flat).reshape(*directions.shape[:-1], self.n_features)
 
+    def undo(self, rows: Array) -> Array:
+        """Return raw rows that the map takes to these; a dropped feature gets its shift."""
+        dense = to_dense(self.matrix)
+        return rows @ np.linalg.pinv(dense) + self.shift
+
     def then(self, after: "AffineMap") -> "AffineMap":
         """Return this map followed by another.
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from limes._core import Maps
+from limes._core import Maps, thread_count
 from limes._typing import Array
 from limes.affine import AffineMap
 

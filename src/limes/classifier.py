@@ -15,9 +15,12 @@ from sklearn.utils.validation import assert_all_finite, check_is_fitted, validat
 from limes._core import thread_count
 from limes._typing import Array, Labels
 from limes.placement import PLACEMENTS
+from limes.report import Report, compare, pickled_size
 from limes.rows import blocks
 from limes.schemes.fitting import Settings
 from limes.schemes.survey import SCHEMES, Survey, survey
+from limes.sources.named import with_feature_names
+from limes.sources.recognize import unwrap
 
 # One hundred border points are usually enough (the paper, section 2.2).
 DEFAULT_BORDERS = 100
@@ -224,6 +227,31 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             labels[place] = self.classes_[self.scheme_.codes(values)]
         return labels
 
+    def report(self, X: ArrayLike, y: ArrayLike | None = None) -> Report:
+        """Compare with the source: skill, agreement, time and size.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_features)
+            Rows, best those that neither was fitted on.
+        y : array-like of shape (n_rows,), default=None
+            True labels; without them there is no skill to tell, only agreement.
+
+        Returns
+        -------
+        Report
+            Print it to read a table.
+        """
+        rows = self._check_rows(X)
+        return compare(
+            self._predict_by_source,
+            self.predict,
+            rows,
+            None if y is None else np.asarray(y),
+            names=(type(unwrap(self.estimator_)[0]).__name__, self.scheme_.name),
+            sizes=(pickled_size(self.estimator_), self.scheme_.n_bytes),
+        )
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
@@ -252,6 +280,14 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         ]
         self._measure_agreement(found, X)
         return self
+
+    def _predict_by_source(self, rows: Any) -> Labels:
+        """Ask the source, which may be a function of rows."""
+        if hasattr(self.estimator_, "predict"):
+            return np.asarray(with_feature_names(self.estimator_, self.estimator_.predict)(rows))
+        scores = np.asarray(self.estimator_(rows))
+        codes = scores > 0 if scores.ndim == 1 else scores.argmax(axis=1)
+        return self.classes_[codes.astype(np.intp)]
 
     def _measure_agreement(self, found: Survey, X: Any) -> None:
         """Compare with the source on the rows kept aside."""
@@ -357,8 +393,9 @@ def accelerate(
     y : array-like of shape (n_rows,), default=None
         True labels. Not needed: the source labels the rows. They make probabilities better where
         the source has none of its own.
-    scheme, n_borders, placement, blend, refine, border, threshold, tolerance, dtype, random_state, \
-n_jobs, verbose
+    scheme, n_borders, placement, blend, refine, border, threshold, tolerance, dtype
+        As for ``BordersClassifier``.
+    random_state, n_jobs, verbose
         As for ``BordersClassifier``.
 
     Returns

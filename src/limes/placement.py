@@ -69,7 +69,7 @@ def place_pairs(
         return _rows_of(np.arange(n_all), n_above)
     if placement == "random":
         return _rows_of(_draw_new(n_all, n_pairs, np.empty(0, np.int64), rng), n_above)
-    n_near = n_pairs if placement == "near" else n_pairs // 2
+    n_near = n_pairs if placement == "near" else (n_pairs + 1) // 2
     near = _draw_near(sides, n_near, rng)
     rest = _draw_new(n_all, n_pairs - len(near), near, rng)
     return _rows_of(np.concatenate([near, rest]), n_above)

@@ -47,6 +47,12 @@ class Scheme(ABC):
         """Multiply-adds that one row costs."""
         return row_cost(self.maps)
 
+    @property
+    def n_bytes(self) -> int:
+        """Size of the points and functions, in the precision of prediction."""
+        numbers = sum(one.points.size + one.normals.size + one.offsets.size for one in self.maps)
+        return numbers * (8 if self.double else 4)
+
     def values(self, X: NDArray[np.floating[Any]], *, n_threads: int = 1) -> NDArray[Any]:
         """Return the values of all maps, side by side: (n_rows, n_outputs)."""
         return self.compiled.decide(X, n_threads=n_threads)
