@@ -90,7 +90,7 @@ def read_file(entry: Entry, path: Path) -> Arrays:
     is_partial = is_partial_file(path)
     keys = [f"{array}_{part}" for part in _expected(entry, is_partial) for array in "Xy"]
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
             arrays = {key: archive[key] for key in keys if key in archive.files}
     except UNREADABLE as error:
         raise ValueError(
