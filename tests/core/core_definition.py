@@ -19,15 +19,15 @@ class Spec:
     def build(self, **more):
         return Maps(self.center, self.maps, **(self.options | more))
 
-    @property
-    def projection(self):
-        given = self.options.get("projection")
-        return np.eye(len(self.center)) if given is None else given
+    def project(self, rows, size=lambda part: part):
+        """Rows in the directions of the search."""
+        projection = self.options.get("projection")
+        return rows if projection is None else rows @ size(projection)
 
 
 def scores(spec, X, index=0):
     weights, biases, _, _ = spec.maps[index]
-    return biases - (X.astype(float) - spec.center) @ spec.projection @ weights.T
+    return biases - spec.project(X.astype(float) - spec.center) @ weights.T
 
 
 def nearest(spec, X, index=0):
@@ -75,22 +75,20 @@ def rounding(spec, X, dtype, index=0):
     unit = np.finfo(dtype)
     weights, biases, _, _ = (np.abs(part) for part in spec.maps[index])
     rows = np.abs(X.astype(float) - spec.center) + 2 * unit.eps * np.abs(spec.center)
-    projected = rows @ np.abs(spec.projection)
-    n_terms = sum(spec.projection.shape) + 8
+    projected = spec.project(rows, np.abs)
+    n_terms = X.shape[1] + weights.shape[1] + 8
     size = biases + projected @ weights.T
     underflow = n_terms * unit.smallest_subnormal * (1 + projected.sum(1)[:, None] + weights.sum(1))
     return n_terms * unit.eps * size + underflow
 
 
-def assert_nearest(chosen, spec, X, dtype, index=0):
-    """The chosen point is a nearest one, to within the rounding of the two scores compared."""
-    assert chosen.shape == (len(X),)
+def nearly_nearest(spec, X, dtype, index=0):
+    """Which points are nearest, to within the rounding of the two scores compared."""
     every = scores(spec, X, index)
     bound = rounding(spec, X, dtype, index)
-    rows = np.arange(len(X))
-    best = np.argmin(every, axis=1)
-    excess = every[rows, chosen] - every[rows, best]
-    assert np.all(excess <= bound[rows, chosen] + bound[rows, best])
+    best = np.argmin(every, axis=1)[:, None]
+    limit = np.take_along_axis(every + bound, best, axis=1)
+    return every - bound <= limit
 
 
 def random_map(rng, n_points, n_search, n_features, n_values, draw):

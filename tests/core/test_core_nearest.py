@@ -3,13 +3,12 @@
 import core_definition as definition
 import numpy as np
 import pytest
-from core_definition import assert_nearest, log_uniform, normal, random_spec, small_integers
+from core_definition import log_uniform, nearly_nearest, normal, random_spec, small_integers
 from numpy.testing import assert_array_equal
 
 from limes._core import Maps, cpu_paths
 
 PATHS = cpu_paths()
-N_RANDOM_MAPS = 10_000
 
 
 def far_from_zero(rng, spec, X):
@@ -42,21 +41,32 @@ def strided(rng, X):
     return [X, np.asfortranarray(X), spaced, backwards, unaligned][rng.integers(5)]
 
 
-@pytest.mark.parametrize("path", PATHS)
-def test_random_maps_give_a_nearest_point(path):
-    rng = np.random.default_rng(3)
-    for number in range(N_RANDOM_MAPS):
-        spec = random_spec(rng, draw=[normal, small_integers][number % 2])
-        X = spec.center + [normal, small_integers][number % 2](
-            rng, (rng.integers(0, 50), len(spec.center))
-        )
-        change = [as_it_is, far_from_zero, subnormal_rows, subnormal_weights][number // 2 % 4]
-        X = change(rng, spec, X).astype([np.float32, np.float64][number // 8 % 2])
-        is_double = number // 16 % 2 == 1
-        chosen = spec.build(cpu=path, double=is_double).nearest(strided(rng, X))
-        assert_nearest(chosen, spec, X, np.float64 if is_double else np.float32)
-        if change is as_it_is and number % 2 == 1:
-            assert_array_equal(chosen, definition.nearest(spec, X))
+CHANGES = [as_it_is, far_from_zero, subnormal_rows, subnormal_weights]
+
+
+def random_case(number):
+    """A map and rows; the kinds of numbers, types and changes come in turn."""
+    rng = np.random.default_rng([3, number])
+    draw = [normal, small_integers][number % 2]
+    spec = random_spec(rng, draw=draw)
+    X = spec.center + draw(rng, (rng.integers(0, 50), len(spec.center)))
+    change = CHANGES[number // 2 % 4]
+    X = change(rng, spec, X).astype([np.float32, np.float64][number // 8 % 2])
+    is_exact = draw is small_integers and change is as_it_is
+    return spec, X, strided(rng, X), is_exact
+
+
+@pytest.mark.parametrize(("double", "n_maps"), [(False, 10_000), (True, 2_000)])
+def test_random_maps_give_a_nearest_point_on_every_path(double, n_maps):
+    dtype = np.float64 if double else np.float32
+    for number in range(n_maps):
+        spec, X, rows, is_exact = random_case(number)
+        allowed = nearly_nearest(spec, X, dtype)
+        for path in PATHS:
+            chosen = spec.build(cpu=path, double=double).nearest(rows)
+            assert np.all(allowed[np.arange(len(X)), chosen])
+            if is_exact:
+                assert_array_equal(chosen, definition.nearest(spec, X))
 
 
 @pytest.mark.parametrize("path", PATHS)

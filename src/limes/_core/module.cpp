@@ -25,10 +25,11 @@ NB_MODULE(_native, m) {
                       const std::string&>(),
              "center"_a, "maps"_a, "projection"_a.none(), "blend"_a, "double"_a, "pairs"_a.none(),
              "cpu"_a)
-        .def("nearest", &Maps::nearest)
-        .def("classify", &Maps::classify)
-        .def("decide", &Maps::decide)
-        .def("decide_some", &Maps::decide_some)
+        .def("nearest", &Maps::nearest, "X"_a.none(), "out"_a.none(), "index"_a, "n_threads"_a)
+        .def("classify", &Maps::classify, "X"_a.none(), "out"_a.none(), "n_threads"_a)
+        .def("decide", &Maps::decide, "X"_a.none(), "out"_a.none(), "n_threads"_a)
+        .def("decide_some", &Maps::decide_some, "X"_a.none(), "which"_a.none(), "out"_a.none(),
+             "n_threads"_a)
         .def_prop_ro("n_features", &Maps::n_features)
         .def_prop_ro("n_maps", &Maps::n_maps)
         .def_prop_ro("n_values", &Maps::n_values)
@@ -36,5 +37,5 @@ NB_MODULE(_native, m) {
         .def_prop_ro("cpu", &Maps::cpu);
     nb::class_<Predictor>(m, "Predictor")
         .def(nb::init<nb::object, nb::object>(), "maps"_a, "labels"_a.none())
-        .def("__call__", &Predictor::call);
+        .def("__call__", &Predictor::call, "row"_a.none());
 }

@@ -1,6 +1,7 @@
 """How many threads a call may use: never more than the caller's share of the machine."""
 
 import os
+import threading
 
 
 def thread_count(n_jobs: int | None = None) -> int:
@@ -32,7 +33,22 @@ def thread_count(n_jobs: int | None = None) -> int:
         return 1
     from joblib import cpu_count, effective_n_jobs  # type: ignore[import-untyped]
 
-    return max(1, min(effective_n_jobs(n_jobs), cpu_count(), _openmp_limit(cpu_count())))
+    asked = min(effective_n_jobs(n_jobs), cpu_count(), _openmp_limit(cpu_count()))
+    return 1 if _is_spoken_for() else max(1, asked)
+
+
+def _is_spoken_for() -> bool:
+    """Whether a joblib worker runs this and no share of the processors was left to it.
+
+    Processes of loky get their share as ``OMP_NUM_THREADS``; threads get none.
+    """
+    from joblib.parallel import get_active_backend  # type: ignore[import-untyped]
+
+    is_nested = (get_active_backend()[0].nesting_level or 0) > 0
+    has_share = (
+        threading.current_thread() is threading.main_thread() and "OMP_NUM_THREADS" in os.environ
+    )
+    return is_nested and not has_share
 
 
 def _openmp_limit(otherwise: int) -> int:
