@@ -1,1 +1,7 @@
-"""The compiled core."""
+"""The compiled core: border maps packed for this processor, and how many threads to use."""
+
+from limes._core.maps import Maps
+from limes._core.paths import cpu_path, cpu_paths
+from limes._core.threads import thread_count
+
+__all__ = ["Maps", "cpu_path", "cpu_paths", "thread_count"]

@@ -1,4 +1,41 @@
 // The compiled core: what Python sees of it.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
 
-NB_MODULE(_native, m) { m.doc() = "The compiled core of limes."; }
+#include "dispatch.hpp"
+#include "maps.hpp"
+#include "predictor.hpp"
+
+namespace nb = nanobind;
+
+static nb::list list_paths() {
+    nb::list names;
+    for (const limes::Path* path : limes::usable_paths()) names.append(path->name);
+    return names;
+}
+
+NB_MODULE(_native, m) {
+    using namespace nb::literals;
+    using limes::Maps;
+    using limes::Predictor;
+    m.doc() = "The compiled core of limes.";
+    m.def("cpu_paths", &list_paths);
+    nb::class_<Maps>(m, "Maps")
+        .def(nb::init<nb::handle, nb::handle, nb::handle, ptrdiff_t, bool, nb::handle,
+                      const std::string&>(),
+             "center"_a, "maps"_a, "projection"_a.none(), "blend"_a, "double"_a, "pairs"_a.none(),
+             "cpu"_a)
+        .def("nearest", &Maps::nearest, "X"_a.none(), "out"_a.none(), "index"_a, "n_threads"_a)
+        .def("classify", &Maps::classify, "X"_a.none(), "out"_a.none(), "n_threads"_a)
+        .def("decide", &Maps::decide, "X"_a.none(), "out"_a.none(), "n_threads"_a)
+        .def("decide_some", &Maps::decide_some, "X"_a.none(), "which"_a.none(), "out"_a.none(),
+             "n_threads"_a)
+        .def_prop_ro("n_features", &Maps::n_features)
+        .def_prop_ro("n_maps", &Maps::n_maps)
+        .def_prop_ro("n_values", &Maps::n_values)
+        .def_prop_ro("is_double", &Maps::is_double)
+        .def_prop_ro("cpu", &Maps::cpu);
+    nb::class_<Predictor>(m, "Predictor")
+        .def(nb::init<nb::object, nb::object>(), "maps"_a, "labels"_a.none())
+        .def("__call__", &Predictor::call, "row"_a.none());
+}

@@ -1,0 +1,95 @@
+// What the binding and the compiled paths share: plain structures, no code.
+//
+// A path (kernel.cpp built with its own flags) must not emit inline functions that another
+// path could end up running, so nothing here or in the kernel headers uses the C++ library.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+namespace limes {
+
+// Rows as Python holds them: any strides in bytes, float32 or float64, any alignment.
+struct Rows {
+    const char* data;
+    size_t count;
+    ptrdiff_t row_stride;
+    ptrdiff_t column_stride;
+    bool is_double;
+};
+
+// Columns to take inner products with, packed twice: for tiles of rows and for single rows.
+template <class Real>
+struct Panels {
+    size_t n_columns;
+    size_t n_terms;
+    const Real* tiles;   // [block of Layout::points columns][term][column of the block]
+    const Real* lanes;   // [block of Layout::lanes columns][term][column of the block]
+    const Real* biases;  // padded with +infinity, which never wins
+};
+
+// One border map: the search over its points, then the linear functions of the winners.
+template <class Real>
+struct Map {
+    Panels<Real> points;
+    size_t n_values;
+    size_t n_blended;       // how many points a value blends; 1 is the nearest alone
+    const Real* functions;  // [point][value][n_padded]
+    const Real* offsets;    // [point][value]
+};
+
+// Maps that share rows, centre and projection.
+template <class Real>
+struct Model {
+    size_t n_features;
+    size_t n_padded;  // n_features, rounded up to whole vectors
+    const Real* center;
+    const Panels<Real>* projection;  // null: the search runs in the features themselves
+    size_t n_search;                 // terms of a search: features or projected features
+    size_t n_maps;
+    const Map<Real>* maps;
+    size_t n_values;     // of all maps together
+    size_t most_points;  // in one map
+    size_t most_values;  // of one map
+    size_t most_blended;
+    const int32_t* pairs;  // [map][2]: the classes that a map votes between; null: no votes
+    size_t n_classes;      // that votes can name
+};
+
+enum class Task { nearest, decide, decide_some, classify, vote };
+
+// One request; a range of its rows is handed to each thread.
+template <class Real>
+struct Job {
+    const Model<Real>* model;
+    Rows rows;
+    Task task;
+    size_t index;          // nearest: which map
+    const int32_t* which;  // decide_some: map numbers, [row][n_slots], -1 for none
+    size_t n_slots;
+    Real* values;
+    int32_t* indices;
+};
+
+// How a path packs: vector lanes, rows in a tile, points in a tile.
+struct Layout {
+    size_t lanes;
+    size_t rows;
+    size_t points;
+};
+
+template <class Real>
+struct Kernel {
+    Layout layout;
+    // Number of Real that one thread needs beside its stack, aligned to 64 bytes.
+    size_t (*scratch)(const Job<Real>&);
+    void (*run)(const Job<Real>&, size_t first, size_t last, Real* scratch);
+};
+
+// One compiled path.
+struct Path {
+    const char* name;
+    Kernel<float> single;
+    Kernel<double> twice;
+};
+
+}  // namespace limes

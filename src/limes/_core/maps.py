@@ -1,0 +1,224 @@
+"""Border maps packed for this processor: the typed face of the compiled core."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from limes._core import _native
+from limes._core.paths import cpu_path
+
+Array = NDArray[Any]
+
+
+class Maps:
+    """Border maps that share rows, centre and projection, packed for this processor.
+
+    With ``t = x - center`` and ``z = t @ projection`` (or ``z = t``), point i has the score
+    ``biases[i] - z @ weights[i]``; the lowest score is the nearest point, the lowest index among
+    equals. Its values are ``offsets[i, c] + functions[i, c] @ t``.
+
+    Parameters
+    ----------
+    center : array-like of shape (n_features,)
+        Taken from every row, in one exact operation: it keeps float32 accurate far from zero.
+    maps : iterable of tuple
+        ``(weights, biases, functions, offsets)`` of each map, of shapes
+        (n_points, n_search), (n_points,), (n_points, n_values, n_features), (n_points, n_values).
+    projection : array-like of shape (n_features, n_search), optional
+        The search runs in these directions; the linear functions keep all features.
+    blend : int, default=1
+        How many of the nearest points share in a value, each by how much nearer it is than the
+        next one after them. At most one less than there are points.
+    double : bool, default=False
+        Compute in float64 instead of float32.
+    pairs : array-like of shape (n_maps, 2), optional
+        The two class numbers that each map votes between in `classify`, the second one where its
+        value is above zero. Every map must have one value.
+    cpu : str, optional
+        One of ``cpu_paths()``; by default ``cpu_path()``.
+
+    Notes
+    -----
+    A row's answer does not depend on the other rows, on the number of threads or on the strides.
+    A row with a NaN gets point 0, NaN values and class 0. Rows are float32 or float64 arrays of
+    any strides and are never copied.
+
+    Examples
+    --------
+    >>> line = Maps([0.0, 0.0], [([[0.0, 1.0]], [0.5], [[[0.0, 2.0]]], [[-2.0]])])
+    >>> line.decide(np.array([[5.0, 1.0], [5.0, 2.0]]))
+    array([[0.],
+           [2.]], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        center: ArrayLike,
+        maps: Iterable[Sequence[ArrayLike]],
+        *,
+        projection: ArrayLike | None = None,
+        blend: int = 1,
+        double: bool = False,
+        pairs: ArrayLike | None = None,
+        cpu: str | None = None,
+    ) -> None:
+        self._native = _native.Maps(
+            _plain(center),
+            [tuple(_plain(part) for part in parts) for parts in maps],  # type: ignore[misc]
+            None if projection is None else _plain(projection),
+            blend,
+            double,
+            None if pairs is None else np.ascontiguousarray(pairs, dtype=np.int32),
+            cpu or cpu_path(),
+        )
+
+    @property
+    def n_features(self) -> int:
+        """Number of features of a row."""
+        return self._native.n_features
+
+    @property
+    def n_values(self) -> int:
+        """Number of values of all maps together."""
+        return self._native.n_values
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the values."""
+        return np.dtype(np.float64 if self._native.is_double else np.float32)
+
+    def nearest(
+        self, X: Array, out: Array | None = None, *, index: int = 0, n_threads: int = 1
+    ) -> Array:
+        """Find the nearest point of each row in one of the maps.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_rows, n_features)
+            Rows, float32 or float64.
+        out : ndarray of shape (n_rows,), optional
+            Where to write, int32 and contiguous.
+        index : int, default=0
+            Which map.
+        n_threads : int, default=1
+            See `thread_count`.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            The index of the nearest point, the lowest among equals.
+        """
+        out = np.empty(_count(X), dtype=np.int32) if out is None else out
+        self._native.nearest(X, out, index, n_threads)
+        return out
+
+    def decide(self, X: Array, out: Array | None = None, *, n_threads: int = 1) -> Array:
+        """Evaluate all maps.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_rows, n_features)
+            Rows, float32 or float64.
+        out : ndarray of shape (n_rows, n_values), optional
+            Where to write, of type `dtype` and contiguous.
+        n_threads : int, default=1
+            See `thread_count`.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_values)
+            The values of all maps side by side.
+        """
+        out = np.empty((_count(X), self.n_values), dtype=self.dtype) if out is None else out
+        self._native.decide(X, out, n_threads)
+        return out
+
+    def decide_some(
+        self, X: Array, which: Array, out: Array | None = None, *, n_threads: int = 1
+    ) -> Array:
+        """Evaluate only the maps that each row names.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_rows, n_features)
+            Rows, float32 or float64.
+        which : ndarray of shape (n_rows, n_slots)
+            Numbers of maps, int32 and contiguous; -1 for none.
+        out : ndarray of shape (n_rows, n_slots, n_values of one map), optional
+            Where to write, of type `dtype` and contiguous.
+        n_threads : int, default=1
+            See `thread_count`.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_slots, n_values of one map)
+            The values; NaN where no map is named.
+        """
+        if out is None:
+            n_each = self.n_values // self._native.n_maps
+            out = np.empty((*np.shape(which), n_each), dtype=self.dtype)
+        self._native.decide_some(X, which, out, n_threads)
+        return out
+
+    def classify(self, X: Array, out: Array | None = None, *, n_threads: int = 1) -> Array:
+        """Name the class of each row without storing its values.
+
+        A single map names the class of its highest value, the lowest class among equals; with
+        one value, class 1 where it is above zero. Maps with `pairs` name the class with most
+        votes, the lowest among equals.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_rows, n_features)
+            Rows, float32 or float64.
+        out : ndarray of shape (n_rows,), optional
+            Where to write, int32 and contiguous.
+        n_threads : int, default=1
+            See `thread_count`.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            The number of the class.
+        """
+        out = np.empty(_count(X), dtype=np.int32) if out is None else out
+        self._native.classify(X, out, n_threads)
+        return out
+
+    def predictor(self, labels: Iterable[Any] | None = None) -> _native.Predictor:
+        """Return a function that classifies one row, for real-time use.
+
+        It takes a float32 or float64 array of one dimension, or a sequence of numbers, and
+        returns a label; a two-dimensional array gives a list of labels. A wrong shape or type
+        raises; a row with a NaN is class 0.
+
+        Parameters
+        ----------
+        labels : iterable, optional
+            One label a class; by default the number of the class.
+
+        Returns
+        -------
+        callable
+            From a row to its label.
+
+        Examples
+        --------
+        >>> line = Maps([0.0], [([[0.0]], [0.0], [[[1.0]]], [[0.0]])])
+        >>> line.predictor(["below", "above"])([3.0])
+        'above'
+        """
+        return _native.Predictor(self._native, None if labels is None else tuple(labels))
+
+
+def _plain(values: ArrayLike) -> Array:
+    """Return an array as the core reads it: float64, C-ordered."""
+    return np.ascontiguousarray(values, dtype=np.float64)
+
+
+def _count(X: Any) -> int:
+    """Return the number of rows; the core says what is wrong with anything else."""
+    shape = np.shape(X)
+    return shape[0] if shape else 0

@@ -1,0 +1,67 @@
+// Rows handed out to threads in chunks; a row's answer does not depend on its chunk.
+#pragma once
+#include <algorithm>
+#include <atomic>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "core.hpp"
+#include "packed.hpp"
+
+namespace limes {
+
+// Multiply-adds below which another thread costs more than it saves (measured: a thread takes
+// some 30 microseconds to start and join).
+constexpr double least_work = 4e6;
+
+template <class Real>
+double work_per_row(const Job<Real>& job) {
+    const Model<Real>& model = *job.model;
+    double work = model.projection ? double(model.n_search) * double(model.n_features) : 0.0;
+    for (size_t i = 0; i < model.n_maps; ++i) {
+        const Map<Real>& map = model.maps[i];
+        work += double(map.points.n_columns) * double(model.n_search) +
+                double(map.n_blended * map.n_values) * double(model.n_features);
+    }
+    return work + double(model.n_features);
+}
+
+template <class Real>
+size_t useful_threads(const Job<Real>& job, size_t n_threads) {
+    const double most = double(job.rows.count) * work_per_row(job) / least_work;
+    return most < double(n_threads) ? std::max(size_t(1), size_t(most)) : n_threads;
+}
+
+template <class Real>
+void run_parallel(const Kernel<Real>& kernel, const Job<Real>& job, size_t n_threads) {
+    const size_t n = job.rows.count;
+    if (n == 0) return;
+    const size_t tiles = (n + kernel.layout.rows - 1) / kernel.layout.rows;
+    n_threads = useful_threads(job, std::min(n_threads, tiles));
+    std::vector<Aligned<Real>> scratch;
+    const size_t size = kernel.scratch(job);
+    for (size_t i = 0; i < n_threads; ++i) scratch.emplace_back(size);
+    if (n_threads == 1) return kernel.run(job, 0, n, scratch[0].get());
+    // Several chunks a thread, so that a thread that starts late does not hold up the rest.
+    const size_t chunk = std::max(size_t(1), tiles / (16 * n_threads)) * kernel.layout.rows;
+    std::atomic<size_t> next{0};
+    const auto work = [&](Real* room) {
+        for (;;) {
+            const size_t first = next.fetch_add(chunk);
+            if (first >= n) return;
+            kernel.run(job, first, std::min(n, first + chunk), room);
+        }
+    };
+    std::vector<std::thread> threads;
+    threads.reserve(n_threads - 1);
+    try {
+        for (size_t i = 1; i < n_threads; ++i) threads.emplace_back(work, scratch[i].get());
+    } catch (const std::system_error&) {
+        // No more threads to be had: those that started, and this one, do the work.
+    }
+    work(scratch[0].get());
+    for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace limes

@@ -1,0 +1,61 @@
+"""How many threads a call may use: never more than the caller's share of the machine."""
+
+import os
+import threading
+
+
+def thread_count(n_jobs: int | None = None) -> int:
+    """Return how many threads to run for a given `n_jobs`.
+
+    The count stays within the processors that the process may use (affinity, container quotas,
+    ``LOKY_MAX_CPU_COUNT``), within ``OMP_NUM_THREADS`` and threadpoolctl's limits, and is 1 inside
+    a joblib or Dask worker that has no processor to spare.
+
+    Parameters
+    ----------
+    n_jobs : int, optional
+        As everywhere in scikit-learn: ``None`` is 1 unless a ``joblib.parallel_config`` says
+        otherwise, -1 all processors, -2 all but one.
+
+    Returns
+    -------
+    int
+        At least 1.
+
+    Examples
+    --------
+    >>> thread_count()
+    1
+    >>> thread_count(1000) <= thread_count(-1)
+    True
+    """
+    if n_jobs == 1:
+        return 1
+    from joblib import cpu_count, effective_n_jobs  # type: ignore[import-untyped]
+
+    asked = min(effective_n_jobs(n_jobs), cpu_count(), _openmp_limit(cpu_count()))
+    return 1 if _is_spoken_for() else max(1, asked)
+
+
+def _is_spoken_for() -> bool:
+    """Whether a joblib worker runs this and no share of the processors was left to it.
+
+    Processes of loky get their share as ``OMP_NUM_THREADS``; threads get none.
+    """
+    from joblib.parallel import get_active_backend  # type: ignore[import-untyped]
+
+    is_nested = (get_active_backend()[0].nesting_level or 0) > 0
+    has_share = (
+        threading.current_thread() is threading.main_thread() and "OMP_NUM_THREADS" in os.environ
+    )
+    return is_nested and not has_share
+
+
+def _openmp_limit(otherwise: int) -> int:
+    """Return how many OpenMP threads may run, which is where threadpoolctl sets its limits."""
+    try:
+        from sklearn.utils._openmp_helpers import _openmp_effective_n_threads
+    except ImportError:  # private in scikit-learn: the environment still tells
+        first = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
+        return max(1, int(first)) if first.isdigit() else otherwise
+    return int(_openmp_effective_n_threads())

@@ -1,0 +1,120 @@
+// Arrays that Python hands over, through the buffer protocol: checked, never copied.
+#pragma once
+#include <nanobind/nanobind.h>
+
+#include <string>
+#include <vector>
+
+#include "core.hpp"
+
+namespace limes {
+
+namespace nb = nanobind;
+
+// A borrowed array; released when it goes.
+class View {
+public:
+    View(nb::handle object, const char* name, bool is_writable = false) : name_(name) {
+        const int flags = PyBUF_STRIDES | PyBUF_FORMAT | (is_writable ? PyBUF_WRITABLE : 0);
+        if (PyObject_GetBuffer(object.ptr(), &buffer_, flags) != 0) {
+            PyErr_Clear();
+            const std::string kind = is_writable ? "a writable array" : "an array";
+            fail_type("must be " + kind + ", got " + nb::type_name(object.type()).c_str());
+        }
+    }
+    ~View() { PyBuffer_Release(&buffer_); }
+    View(const View&) = delete;
+    View& operator=(const View&) = delete;
+
+    size_t dimensions() const { return size_t(buffer_.ndim); }
+    size_t extent(size_t axis) const { return size_t(buffer_.shape[axis]); }
+    ptrdiff_t stride(size_t axis) const { return buffer_.strides[axis]; }
+    void* data() const { return buffer_.buf; }
+    const char* name() const { return name_; }
+
+    // The letter of the element type in native byte order, 0 for any other.
+    char letter() const {
+        const char* format = buffer_.format ? buffer_.format : "B";
+        if (*format == '@' || *format == '=' || *format == native_order) ++format;
+        return format[0] != '\0' && format[1] == '\0' ? format[0] : '\0';
+    }
+    bool is_float() const { return letter() == 'f' && buffer_.itemsize == 4; }
+    bool is_double() const { return letter() == 'd' && buffer_.itemsize == 8; }
+    bool is_int32() const {
+        return (letter() == 'i' || letter() == 'l') && buffer_.itemsize == 4;
+    }
+    std::string kind() const { return buffer_.format ? buffer_.format : "bytes"; }
+
+    std::string shape() const {
+        std::string text = "(";
+        for (size_t i = 0; i < dimensions(); ++i)
+            text += (i ? ", " : "") + std::to_string(extent(i));
+        return text + (dimensions() == 1 ? ",)" : ")");
+    }
+
+    void require_shape(const std::vector<size_t>& wanted) const {
+        bool is_right = dimensions() == wanted.size();
+        std::string text = "(";
+        for (size_t i = 0; i < wanted.size(); ++i) {
+            is_right = is_right && extent(i) == wanted[i];
+            text += (i ? ", " : "") + std::to_string(wanted[i]);
+        }
+        text += wanted.size() == 1 ? ",)" : ")";
+        if (!is_right) fail_value("must have shape " + text + ", got " + shape());
+    }
+
+    // Whether the elements follow one another in C order, aligned: what the core writes to.
+    bool is_plain() const {
+        ptrdiff_t step = buffer_.itemsize;
+        for (size_t i = dimensions(); i-- > 0;) {
+            if (extent(i) == 0) return true;
+            if (extent(i) > 1 && stride(i) != step) return false;
+            step *= ptrdiff_t(extent(i));
+        }
+        return reinterpret_cast<uintptr_t>(data()) % size_t(buffer_.itemsize) == 0;
+    }
+    void require_plain() const {
+        if (!is_plain()) fail_value("must be aligned and C-contiguous; use numpy.ascontiguousarray");
+    }
+
+    [[noreturn]] void fail_type(const std::string& text) const {
+        throw nb::type_error((std::string(name_) + " " + text).c_str());
+    }
+    [[noreturn]] void fail_value(const std::string& text) const {
+        throw nb::value_error((std::string(name_) + " " + text).c_str());
+    }
+
+private:
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    static constexpr char native_order = '>';
+#else
+    static constexpr char native_order = '<';
+#endif
+    const char* name_;
+    Py_buffer buffer_{};
+};
+
+// float64 numbers of a plain array of known shape.
+inline std::vector<double> read_doubles(const View& view, const std::vector<size_t>& shape) {
+    if (!view.is_double()) view.fail_type("must be float64, got elements of format '" + view.kind() + "'");
+    view.require_shape(shape);
+    view.require_plain();
+    size_t n = 1;
+    for (size_t extent : shape) n *= extent;
+    const double* data = static_cast<const double*>(view.data());
+    return n ? std::vector<double>(data, data + n) : std::vector<double>();
+}
+
+// Rows of the right width.
+inline Rows read_rows(const View& view, size_t n_features) {
+    if (!view.is_float() && !view.is_double())
+        view.fail_type("must be float32 or float64 in native byte order, got elements of format '" +
+                       view.kind() + "'; use X.astype(numpy.float32)");
+    if (view.dimensions() != 2 || view.extent(1) != n_features)
+        view.fail_value("must have shape (n_rows, " + std::to_string(n_features) + "), got " +
+                        view.shape());
+    return {static_cast<const char*>(view.data()), view.extent(0), view.stride(0), view.stride(1),
+            view.is_double()};
+}
+
+}  // namespace limes
