@@ -182,3 +182,16 @@ def test_arrays_that_do_not_fit_are_named(name, value):
     }
     with pytest.raises(ValueError, match=name):
         SvmMachine(kernel=Kernel("rbf"), **(arrays | {name: value}))
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 7])
+def test_a_machine_with_its_classes_in_another_order_decides_the_same(n_classes):
+    svc, X = fitted(n_classes, gamma=0.3)
+    machine = SvmMachine.from_sklearn(svc)
+    order = np.random.default_rng(0).permutation(n_classes)
+    moved = machine.reordered(order)
+    for place, (a, b) in enumerate(class_pairs(n_classes)):
+        i, j = order[a], order[b]
+        pair = min(i, j), max(i, j)
+        expected = machine.pair_values(X, *pair) * (1 if i < j else -1)
+        assert_allclose(moved.values(X)[:, place], expected, rtol=1e-12, atol=1e-12)

@@ -151,6 +151,10 @@ class BorderMap:
         """The same, packed for the compiled core."""
         return compile_maps([self])
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what is packed for this processor: it is packed again when it is needed."""
+        return {name: value for name, value in self.__dict__.items() if name != "compiled"}
+
     def _check(self) -> None:
         """Say which array does not fit the others."""
         n_search = self.points.shape[1] if self.points.ndim == 2 else None

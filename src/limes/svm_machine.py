@@ -1,7 +1,7 @@
 """A trained one-against-one support vector machine as plain arrays."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -108,6 +108,36 @@ class SvmMachine:
             n_support=svc.n_support_,
         )
 
+    def reordered(self, order: ArrayLike) -> Self:
+        """Return the same machine with its classes numbered otherwise.
+
+        Parameters
+        ----------
+        order : array-like of int of shape (n_classes,)
+            The present numbers of the classes, in the order wanted.
+
+        Returns
+        -------
+        SvmMachine
+            A pair whose classes change places changes its signs, and so decides the same.
+        """
+        order = np.asarray(order)
+        ends = np.cumsum(self.n_support)
+        places = [np.arange(ends[old] - self.n_support[old], ends[old]) for old in order]
+        dual_coef = np.concatenate([self._moved_coef(old, order) for old in order], axis=1)
+        old_pairs = {pair: place for place, pair in enumerate(class_pairs(self.n_classes))}
+        intercepts = [
+            self.intercepts[old_pairs[i, j]] if i < j else -self.intercepts[old_pairs[j, i]]
+            for i, j in ((order[a], order[b]) for a, b in class_pairs(self.n_classes))
+        ]
+        return replace(
+            self,
+            vectors=self.vectors[np.concatenate(places)],
+            dual_coef=dual_coef,
+            intercepts=np.array(intercepts),
+            n_support=self.n_support[order],
+        )
+
     @property
     def n_classes(self) -> int:
         """Number of classes."""
@@ -208,6 +238,19 @@ class SvmMachine:
                 values[block] += part_values
                 gradients[block] += part_gradients
         return values, gradients
+
+    def _moved_coef(self, own: int, order: NDArray[np.intp]) -> Array:
+        """Return one class's coefficients, its partners in another order."""
+        end = int(np.cumsum(self.n_support)[own])
+        block = self.dual_coef[:, end - self.n_support[own] : end]
+        rank = list(order).index(own)
+        rows = []
+        for other_rank, other in enumerate(order):
+            if other == own:
+                continue
+            is_turned = (own < other) != (rank < other_rank)
+            rows.append((-1.0 if is_turned else 1.0) * block[other - 1 if other > own else other])
+        return np.array(rows).reshape(self.n_classes - 1, -1)
 
     @cached_property
     def _class_sides(self) -> list[Side]:

@@ -37,6 +37,10 @@ class Scheme(ABC):
         """The maps, packed for the compiled core."""
         return compile_maps(self.maps, double=self.double)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what is packed for this processor: it is packed again when it is needed."""
+        return {name: value for name, value in self.__dict__.items() if name != "compiled"}
+
     @property
     def n_borders(self) -> int:
         """Number of border points in all."""

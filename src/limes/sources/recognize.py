@@ -19,7 +19,7 @@ from sklearn.svm import SVC, NuSVC
 
 from limes._typing import Array, Codes
 from limes.affine import AffineMap, as_affine
-from limes.coupling import count_votes
+from limes.coupling import class_pairs, count_votes
 from limes.libsvm import LibsvmClassifier
 from limes.sources.calibrated import calibrated_source
 from limes.sources.calibration import (
@@ -145,8 +145,10 @@ def _(model: SVC | NuSVC, known: Known) -> SvmSource:
 
 @as_source.register
 def _(model: LibsvmClassifier, known: Known) -> SvmSource:
-    slopes, shifts = _libsvm_sigmoids(model, known)
-    return SvmSource(model.machine, model.classes_, slopes, shifts, not known.by_probability)
+    order = np.argsort(model.labels)
+    machine = model.machine.reordered(order)
+    slopes, shifts = _libsvm_sigmoids(model, machine, order, known)
+    return SvmSource(machine, model.classes_, slopes, shifts, not known.by_probability)
 
 
 @as_source.register
@@ -197,14 +199,23 @@ def _(model: LinearClassifierMixin, known: Known) -> ScoreSource:
     )
 
 
-def _libsvm_sigmoids(model: LibsvmClassifier, known: Known) -> tuple[Array, Array]:
+def _libsvm_sigmoids(
+    model: LibsvmClassifier, machine: SvmMachine, order: Codes, known: Known
+) -> tuple[Array, Array]:
     """Take the file's own sigmoids, else fit them to the rows if their classes are known."""
-    if model.sigmoid_slopes is not None and model.sigmoid_shifts is not None:
-        return model.sigmoid_slopes, model.sigmoid_shifts
-    n_pairs = len(model.machine.intercepts)
+    n_classes = machine.n_classes
+    if model.sigmoids is not None:
+        slopes, shifts = -model.sigmoids[0], model.sigmoids[1]
+        places = {pair: place for place, pair in enumerate(class_pairs(n_classes))}
+        old = [(order[a], order[b]) for a, b in class_pairs(n_classes)]
+        kept = [places[min(pair), max(pair)] for pair in old]
+        # Turning a pair round turns its decision value, and with it the sign of the shift.
+        turns = np.array([1.0 if i < j else -1.0 for i, j in old])
+        return slopes[kept], turns * shifts[kept]
     if known.codes is None:
+        n_pairs = len(machine.intercepts)
         return np.full(n_pairs, DEFAULT_SLOPE), np.zeros(n_pairs)
-    return pair_sigmoids(model.machine.values(known.X), known.codes)
+    return pair_sigmoids(machine.values(known.X), known.codes)
 
 
 def _sigmoid_of_scores(
