@@ -1,0 +1,155 @@
+"""Which training rows have a say at a row, and how much: blocks of Gaussian weights."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from limes.agf.bandwidths import gaussian_weights, solve_bandwidths
+from limes.agf.training_rows import TrainingRows, split_rows
+
+Array = NDArray[Any]
+
+# Weight left out by a truncation, as a share of the whole: below rounding.
+LEFT_OUT = 1e-14
+# A tree pays only for many rows of few features; measured at 2 to 4 features.
+FEWEST_ROWS, MOST_FEATURES, LARGEST_SHARE = 2000, 4, 1 / 8
+# Rows asked how many neighbours they need, and the room left for rows that need more.
+N_PILOT_ROWS, ROOM = 64, 1.5
+
+
+@dataclass(frozen=True)
+class AdaptiveWidth:
+    """A bandwidth for each row, solved so that its weights add up to ``total_weight``."""
+
+    total_weight: float
+
+    def distances(self, training: TrainingRows, placed: Array) -> Array:
+        """Return what the bandwidths are solved from: squared distances."""
+        return training.squared_distances(placed)
+
+    def bandwidths(self, squared: Array) -> Array:
+        """Return the bandwidth of each row, in the frame of the training rows."""
+        return solve_bandwidths(squared, self.total_weight)
+
+
+@dataclass(frozen=True)
+class FixedWidth:
+    """The same bandwidth for each row, in the frame of the training rows."""
+
+    bandwidth: float
+
+    def distances(self, training: TrainingRows, placed: Array) -> Array:
+        """Return squared distances up to a number for each row, which cancels in the weights."""
+        return training.shifted_distances(placed)
+
+    def bandwidths(self, squared: Array) -> Array:
+        """Return the one bandwidth for each row."""
+        return np.full(len(squared), self.bandwidth)
+
+
+Width = AdaptiveWidth | FixedWidth
+
+
+@dataclass(frozen=True)
+class Scope:
+    """How wide the weights are, and how many nearest training rows are weighed: all for None.
+
+    Unless ``is_cut``, the nearest only stand for all: rows where the others would matter are
+    weighed again with all.
+    """
+
+    width: Width
+    n_nearest: int | None
+    is_cut: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Neighbourhood:
+    """Weights of training rows at a block of rows: of all, or of those that ``index`` names."""
+
+    at: Array
+    squared: Array
+    bandwidths: Array
+    weights: Array
+    index: Array | None
+    n_training: int
+
+    def spread(self, values: Array) -> Any:
+        """Return one value a neighbour as a matrix with one column a training row."""
+        if self.index is None:
+            return values
+        starts = np.arange(len(values) + 1) * values.shape[1]
+        shape = (len(values), self.n_training)
+        return csr_array((values.ravel(), self.index.ravel(), starts), shape=shape)
+
+
+def neighbourhoods(training: TrainingRows, placed: Array, scope: Scope) -> Iterator[Neighbourhood]:
+    """Weigh the training rows at each row, block by block; a later block may correct a row."""
+    everywhere, width, n_nearest = np.arange(len(placed)), scope.width, scope.n_nearest
+    if n_nearest is None:
+        yield from _weigh_all(training, placed, everywhere, width)
+        return
+    is_short = training.is_far(placed) & (not scope.is_cut)
+    for part in _weigh_nearest(training, placed, everywhere[~is_short], width, n_nearest):
+        left_out = (training.n_rows - n_nearest) * part.weights.min(axis=1)
+        is_short[part.at] = (left_out > LEFT_OUT) & (not scope.is_cut)
+        yield part
+    yield from _weigh_all(training, placed, everywhere[is_short], width)
+
+
+def adaptive_scope(training: TrainingRows, total_weight: float, n_neighbors: int | None) -> Scope:
+    """Let the nearest rows have a say, or all for None."""
+    width = AdaptiveWidth(total_weight)
+    if n_neighbors is not None:
+        return Scope(width, n_neighbors, is_cut=True)
+    return whole_scope(training, width)
+
+
+def whole_scope(training: TrainingRows, width: Width) -> Scope:
+    """Let all training rows have a say, by way of the nearest where a tree pays."""
+    return Scope(width, _count_enough(training, width), is_cut=False)
+
+
+def weigh(
+    squared: Array, index: Array | None, at: Array, width: Width, n_training: int
+) -> Neighbourhood:
+    """Turn squared distances into weights."""
+    bandwidths = width.bandwidths(squared)
+    weights = gaussian_weights(squared, bandwidths)
+    return Neighbourhood(at, squared, bandwidths, weights, index, n_training)
+
+
+def _count_enough(training: TrainingRows, width: Width) -> int | None:
+    """Return how many nearest rows stand for all to rounding, or None if a tree does not pay."""
+    n_rows = training.n_rows
+    if n_rows < FEWEST_ROWS or training.n_features > MOST_FEATURES:
+        return None
+    pilots = training.rows[np.linspace(0, n_rows - 1, N_PILOT_ROWS).astype(int)]
+    counts = [
+        np.count_nonzero((part.weights * n_rows > LEFT_OUT), axis=1).max()
+        for part in _weigh_all(training, pilots, np.arange(len(pilots)), width)
+    ]
+    n_enough = int(ROOM * max(counts)) + 1
+    return n_enough if n_enough < LARGEST_SHARE * n_rows else None
+
+
+def _weigh_all(
+    training: TrainingRows, placed: Array, at: Array, width: Width
+) -> Iterator[Neighbourhood]:
+    """Weigh all training rows at the rows named."""
+    for block in split_rows(len(at), training.n_rows):
+        squared = width.distances(training, placed[at[block]])
+        yield weigh(squared, None, at[block], width, training.n_rows)
+
+
+def _weigh_nearest(
+    training: TrainingRows, placed: Array, at: Array, width: Width, n_nearest: int
+) -> Iterator[Neighbourhood]:
+    """Weigh the nearest training rows at the rows named."""
+    for block in training.split(len(at), n_nearest):
+        squared, index = training.nearest(placed[at[block]], n_nearest)
+        yield weigh(squared, index, at[block], width, training.n_rows)

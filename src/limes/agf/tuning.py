@@ -1,0 +1,68 @@
+"""Bandwidths chosen from the training rows: each predicted from all the others."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from limes.agf.neighbourhoods import AdaptiveWidth, Width, weigh
+from limes.agf.parameters import (
+    check_enough_rows,
+    check_n_neighbors,
+    check_total_weight,
+    is_auto,
+)
+from limes.agf.training_rows import TrainingRows, split_rows, take_nearest
+
+Array = NDArray[Any]
+
+# A few hundred rows tell the candidates apart; more would only lengthen the fit.
+N_PILOT_ROWS = 256
+# From nearest neighbour (many features) to a wide mean (few); the widest wins a tie.
+TOTAL_WEIGHTS = tuple(2.0**power for power in range(5, -5, -1))
+
+
+def settle_total_weight(
+    training: TrainingRows, targets: Array, *, total_weight: Any, n_neighbors: Any
+) -> float:
+    """Return the sum of weights asked for, or that with the least error for "auto"."""
+    n_available = training.n_rows
+    if n_neighbors is not None:
+        n_available = check_n_neighbors(n_neighbors, training.n_rows)
+    if not is_auto(total_weight):
+        return check_total_weight(total_weight, n_available)
+    check_enough_rows(training.n_rows)
+    return _choose_total_weight(training, targets, n_available)
+
+
+def leave_one_out_errors(
+    training: TrainingRows, targets: Array, *, widths: Sequence[Width], n_others: int
+) -> Array:
+    """Return the summed squared error of each width at rows that do not see themselves.
+
+    With one column a class, 1 for the rows of that class, it is the Brier score.
+    """
+    pilots = _pilot_rows(training.n_rows)
+    errors = np.zeros(len(widths))
+    for block in split_rows(len(pilots), training.n_rows):
+        squared = training.squared_distances(training.rows[pilots[block]])
+        squared[np.arange(len(squared)), pilots[block]] = np.inf
+        squared, index = take_nearest(squared, n_others)
+        for place, width in enumerate(widths):
+            part = weigh(squared, index, pilots[block], width, training.n_rows)
+            errors[place] += np.square(part.spread(part.weights) @ targets - targets[part.at]).sum()
+    return errors
+
+
+def _choose_total_weight(training: TrainingRows, targets: Array, n_neighbors: int) -> float:
+    """Return the sum of weights with the least leave-one-out error."""
+    n_others = min(n_neighbors, training.n_rows - 1)
+    widths = [AdaptiveWidth(weight) for weight in TOTAL_WEIGHTS if weight < n_others]
+    errors = leave_one_out_errors(training, targets, widths=widths, n_others=n_others)
+    return widths[int(np.argmin(errors))].total_weight
+
+
+def _pilot_rows(n_rows: int) -> NDArray[np.intp]:
+    """Return evenly spaced rows: of rows in order of class, some of each large class."""
+    return np.linspace(0, n_rows - 1, min(n_rows, N_PILOT_ROWS)).astype(np.intp)
