@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy.optimize import minimize
 from sklearn.base import clone, is_classifier
 from sklearn.datasets import make_blobs
 from sklearn.pipeline import make_pipeline
@@ -13,6 +14,7 @@ from limes.preprocessing import standardizer
 from limes.scores import accuracy_score, uncertainty_coefficient
 
 TYPES = range(6)
+COST = 0.01  # so small that the regulariser has a say
 
 
 def squared_hinge(margins):
@@ -36,20 +38,19 @@ def overlapping_classes():
 
 
 @pytest.mark.parametrize("solver_type", OBJECTIVES)
-def test_the_solution_is_near_the_minimum_of_its_own_objective(solver_type):
+def test_the_solution_is_at_the_minimum_of_its_own_objective(solver_type):
     X, y = overlapping_classes()
     signs = np.where(y == 1, 1, -1)
-    model = liblinear_classifier(solver_type, C=0.1, random_state=0).fit(X, y)
-    # LIBLINEAR's tolerance is coarse, so only a clear gain along some direction is a fault.
-    w = model.decision_function(np.eye(4)).ravel()
     regulariser, loss = OBJECTIVES[solver_type]
 
     def cost(w):
-        return regulariser(w) + 0.1 * loss(signs * (X @ w)).sum()
+        return regulariser(w) + COST * loss(signs * (X @ w)).sum()
 
-    rng = np.random.default_rng(0)
-    nearby = [cost(w + step * rng.standard_normal(4)) for step in (0.03, 0.1, 0.3) for _ in "12345"]
-    assert cost(w) < min(nearby) * 1.002
+    model = liblinear_classifier(solver_type, C=COST, random_state=0).fit(X, y)
+    w = model.decision_function(np.eye(4)).ravel()
+    least = minimize(cost, w, method="Nelder-Mead", options={"maxiter": 4000, "xatol": 1e-6}).fun
+    # LIBLINEAR stops early by default: within a few thousandths of the least cost.
+    assert cost(w) < 1.005 * least
 
 
 @pytest.mark.parametrize("solver_type", TYPES)

@@ -5,8 +5,11 @@ import pickle
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.integrate import quad
+from scipy.interpolate import CubicSpline
 from sklearn.neighbors import KernelDensity
 
+from limes import accelerate
 from limes.datasets.sample_classes import (
     SPINE,
     SampleClassesClassifier,
@@ -14,7 +17,7 @@ from limes.datasets.sample_classes import (
     density_gradients,
     sample_classes,
 )
-from limes.scores import accuracy_score, uncertainty_coefficient
+from limes.scores import accuracy_score, agreement, uncertainty_coefficient
 
 STEP = 0.02  # fine enough for both classes: sums over a grid converge fast for Gaussians
 GRID = np.arange(-0.5, 1.7, STEP)
@@ -75,6 +78,18 @@ def test_rows_are_drawn_from_the_density(shares, label):
     # Five standard deviations of a count, and one row.
     bound = 5 * np.sqrt(expected / len(own)) + 1 / len(own)
     assert (np.abs(drawn - expected) < bound).all()
+
+
+def test_the_density_of_class_2_is_the_mean_along_its_spine(rows):
+    chords = np.hypot(*np.diff(SPINE, axis=0).T)
+    knots = np.append(0.0, np.cumsum(chords))
+    spine = CubicSpline(knots, SPINE, bc_type="natural")
+
+    def along(place, row):
+        return np.exp(-((row - spine(place)) ** 2).sum() / 0.02) / (0.02 * np.pi)
+
+    means = [quad(along, 0, knots[-1], (row,), points=knots)[0] / knots[-1] for row in rows[:5]]
+    assert_allclose(densities(rows[:5])[:, 1], means, rtol=1e-4)
 
 
 def test_class_2_lies_along_the_whole_spine():
@@ -153,6 +168,23 @@ def test_answers_do_not_depend_on_how_many_rows_are_asked_at_once(rows):
     model = SampleClassesClassifier()
     many = np.tile(rows, (6, 1))  # more than one batch
     assert_array_equal(model.predict_proba(many)[-200:], model.predict_proba(rows))
+
+
+def test_the_classifier_is_a_source_whose_true_border_is_followed():
+    X, _ = sample_classes(300, random_state=0)
+    rows, _ = sample_classes(5000, random_state=1)
+    source = SampleClassesClassifier()
+    fast = accelerate(
+        source,
+        X,
+        scheme="pairwise",
+        placement="random",
+        n_borders=100,
+        blend=1,
+        refine=False,
+        random_state=0,
+    )
+    assert agreement(source.predict(rows), fast.predict(rows)) > 0.99
 
 
 def test_the_classifier_can_be_pickled(rows):
