@@ -11,6 +11,7 @@ PACKAGE = Path(limes.__file__).parent
 STEPS = {
     "_core": 0,
     "_typing": 0,
+    "atomic": 0,
     "affine": 0.5,
     "rows": 0.5,
     "kernels": 0,
@@ -28,6 +29,8 @@ STEPS = {
     "classifier": 6,
     "scores": 5,
     "report": 5.5,
+    "model_file": 5.5,
+    "loading": 6.5,
     "subsample": 7,
     "plotting": 7,
     "export": 7,

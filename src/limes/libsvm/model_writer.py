@@ -1,9 +1,7 @@
 """Write classifiers as LIBSVM's model files."""
 
 import os
-import secrets
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.svm import SVC, NuSVC
 from sklearn.utils.validation import check_is_fitted
 
+from limes.atomic import replacing
 from limes.kernels import Kernel
 from limes.libsvm.classifier import LibsvmClassifier
 from limes.svm_machine import SvmMachine
@@ -37,6 +36,7 @@ def write_libsvm_model(model: SVC | NuSVC | LibsvmClassifier, path: str | os.Pat
     Examples
     --------
     >>> import tempfile
+    >>> from pathlib import Path
     >>> svc = SVC(kernel="linear").fit([[0.0], [2.0]], [3, 7])
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write_libsvm_model(svc, Path(folder, "two.model"))
@@ -45,16 +45,8 @@ def write_libsvm_model(model: SVC | NuSVC | LibsvmClassifier, path: str | os.Pat
     (['svm_type c_svc', 'kernel_type linear', 'nr_class 2'], '-0.5 1:2.0 ')
     """
     lines = _model_lines(_as_libsvm(model))
-    target = Path(path)
-    beside = target.with_name(f".{target.name}.{secrets.token_hex(8)}.tmp")
-    try:
-        with beside.open("x", encoding="ascii", newline="\n") as stream:
-            stream.writelines(lines)
-            stream.flush()
-            os.fsync(stream.fileno())
-        beside.replace(target)
-    finally:
-        beside.unlink(missing_ok=True)
+    with replacing(path) as stream:
+        stream.writelines(line.encode("ascii") for line in lines)
 
 
 def _as_libsvm(model: Any) -> LibsvmClassifier:
