@@ -26,7 +26,7 @@ def data_folder():
 @pytest.fixture(scope="session")
 def moons():
     """Two classes with a curved border."""
-    return make_moons(400, noise=0.2, random_state=0)
+    return make_moons(300, noise=0.2, random_state=0)
 
 
 @pytest.fixture(scope="session")

@@ -38,9 +38,7 @@ def test_one_empty_side_gives_no_pair(placement, sizes):
 
 def test_two_and_a_half_thousand_million_pairs_do_not_overflow():
     huge = np.broadcast_to(np.zeros(2), (50_000, 2))
-    pairs = place_pairs(
-        Sides(huge, huge), 1000, placement="random", rng=np.random.default_rng(0)
-    )
+    pairs = place_pairs(Sides(huge, huge), 1000, placement="random", rng=np.random.default_rng(0))
     assert len(np.unique(pairs, axis=0)) == 1000
     assert pairs.min() >= 0
     assert pairs.max() < 50_000

@@ -9,7 +9,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from limes.border_map import BorderMap
 from limes.schemes.one_vs_rest import OneVsRestScheme
-from limes.schemes.pairwise import PairwiseScheme, put_first
+from limes.schemes.pairwise import PairwiseScheme
+from limes.schemes.protocol import put_first
 
 ANY_MAP = (BorderMap.from_borders(points=[[0.0]], normals=[[1.0]]),)
 SCHEMES = {
@@ -17,7 +18,8 @@ SCHEMES = {
     "couple": PairwiseScheme(ANY_MAP, 4, by_vote=False),
     "one-vs-rest": OneVsRestScheme(ANY_MAP, 4),
 }
-N_VALUES = {"vote": 6, "couple": 6, "one-vs-rest": 4}
+SCHEMES["two"] = PairwiseScheme(ANY_MAP, 2)
+N_VALUES = {"vote": 6, "couple": 6, "one-vs-rest": 4, "two": 1}
 
 
 @pytest.mark.parametrize("name", SCHEMES)

@@ -234,8 +234,16 @@ def row_cost(maps: Sequence[BorderMap]) -> int:
 
 
 def _mean_point(maps: Sequence[BorderMap]) -> Array:
-    """Return the middle of all points: float32 has the most digits around it."""
-    return np.concatenate([one.points for one in maps]).mean(axis=0)
+    """Return the middle of all points: float32 has the most digits around it.
+
+    It is rounded to a power of two as large as the points' spread, so that taking it from points and
+    rows with few digits (whole numbers, say) is exact, and what is equally near stays so.
+    """
+    points = np.concatenate([one.points for one in maps])
+    spread = np.ptp(points, axis=0)
+    grid = np.exp2(np.floor(np.log2(np.where(spread > 0, spread, 1.0))))
+    middle = points.mean(axis=0)
+    return np.where(spread > 0, np.round(middle / grid) * grid, points[0])
 
 
 def _search_form(

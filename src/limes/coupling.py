@@ -5,7 +5,7 @@ from math import isqrt
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["class_pairs", "count_votes", "couple", "couple_like_libsvm"]
+__all__ = ["class_pairs", "count_votes", "couple", "couple_like_libsvm", "log_odds_and_slopes"]
 
 Array = NDArray[np.float64]
 
@@ -141,6 +141,48 @@ def couple_like_libsvm(
         block = first[start : start + n_rows]
         coupled[start : start + n_rows] = _iterate(_quadratic_forms(block, 1.0 - block))
     return coupled
+
+
+def log_odds_and_slopes(pair_probabilities: ArrayLike, one: int) -> tuple[Array, Array]:
+    """Return one class's coupled log odds against the best other, and their derivatives.
+
+    With q the solution of (Q + ee') q = e, which is p up to a factor, the log odds are
+    log q_one - log q_other, and their derivative is -a' dQ q, where a solves the same system for the
+    gradient of the log odds in q.
+
+    Parameters
+    ----------
+    pair_probabilities : array-like of shape (n_rows, n_pairs)
+        P(second | first or second) for the pairs in the order of ``class_pairs``.
+    one : int
+        The class.
+
+    Returns
+    -------
+    log_odds : ndarray of shape (n_rows,)
+        log P(one) - log P(the best of the others).
+    slopes : ndarray of shape (n_rows, n_pairs)
+        Derivative in each pair's probability.
+    """
+    second = np.asarray(pair_probabilities, dtype=np.float64)
+    n_classes, rows = _count_classes(second), np.arange(len(second))
+    system = _quadratic_forms(1.0 - second, second) + 1.0
+    ones = np.ones((len(second), n_classes, 1))
+    q = np.maximum(np.linalg.solve(system, ones)[..., 0], np.finfo(np.float64).tiny)
+    others = q.copy()
+    others[:, one] = 0.0
+    rival = others.argmax(axis=1)
+    seed = np.zeros_like(q)
+    seed[:, one] = 1.0 / q[:, one]
+    seed[rows, rival] = -1.0 / q[rows, rival]
+    a = np.linalg.solve(system, seed[..., None])[..., 0]
+    slopes = np.empty_like(second)
+    for place, (i, j) in enumerate(class_pairs(n_classes)):
+        r_ji, r_ij = second[:, place], 1.0 - second[:, place]
+        moved_i = 2.0 * r_ji * q[:, i] - (r_ij - r_ji) * q[:, j]
+        moved_j = -2.0 * r_ij * q[:, j] - (r_ij - r_ji) * q[:, i]
+        slopes[:, place] = -(a[:, i] * moved_i + a[:, j] * moved_j)
+    return np.log(q[:, one] / q[rows, rival]), slopes
 
 
 def _count_classes(pairs: NDArray[np.generic]) -> int:

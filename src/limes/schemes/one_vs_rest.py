@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_expit, softmax
+from scipy.special import softmax
 
 from limes._typing import Array, Codes
 from limes.schemes.protocol import Scheme
@@ -13,7 +13,12 @@ from limes.schemes.protocol import Scheme
 
 @dataclass(frozen=True, eq=False)
 class OneVsRestScheme(Scheme):
-    """A map a class; the class that is furthest inside its own border wins."""
+    """A map a class; the class that is furthest inside its own border wins.
+
+    The border of a class lies where it is as probable as the best of the others: where the source's
+    own label changes. Half the probability, the paper's border, is reached by no class at all where
+    three compete.
+    """
 
     name: ClassVar[str] = "one-vs-rest"
 
@@ -21,6 +26,10 @@ class OneVsRestScheme(Scheme):
         """Return the class number of each row."""
         return np.argmax(values, axis=1)
 
-    def probabilities(self, values: NDArray[Any]) -> Array:
-        """Return each class's own probability, divided by their sum."""
-        return softmax(log_expit(2 * values.astype(np.float64)), axis=1)
+    def own_probabilities(self, values: NDArray[Any]) -> Array:
+        """Return probabilities in the ratios that the values say.
+
+        A class that is not the best has half the logarithm of its odds against the best for its
+        value, which is below zero; the best has a value above zero, and odds of one.
+        """
+        return softmax(2 * np.minimum(values.astype(np.float64), 0.0), axis=1)

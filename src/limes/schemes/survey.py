@@ -94,7 +94,8 @@ def survey(
     ground = Ground(rows[~is_aside], members[~is_aside], before)
     fit = SCHEMES["pairwise" if scheme == "auto" else scheme]
     fitted = fit(source, ground, settings, seed=seed, n_jobs=n_jobs, verbose=verbose)
-    classes = source.classes if y is None or hint is None else np.asarray(source.classes)
+    has_names = y is None or hasattr(inner, "classes_")
+    classes = np.asarray(source.classes) if has_names else np.unique(y)
     return Survey(fitted, classes, chosen[is_aside], own[is_aside])
 
 
@@ -114,13 +115,13 @@ def _codes_of_labels(model: Any, y: Labels) -> Codes:
     known = np.isin(y, classes)
     if not known.all():
         raise ValueError(
-            f"y has the label {y[~known][0]!r}, which the source does not know: its classes are "
+            f"y has the label {y[~known][:1].tolist()[0]!r}, which the source does not know: its classes are "
             f"{classes.tolist()!r}. Give the labels that it was fitted with, or none."
         )
     absent = classes[~np.isin(classes, y)]
     if len(absent):
         raise ValueError(
-            f"y has no row of the class {absent[0]!r}, which the source knows. Give rows of every "
+            f"y has no row of the class {absent.tolist()[0]!r}, which the source knows. Give rows of every "
             "class, or leave y out."
         )
     order = np.argsort(classes)

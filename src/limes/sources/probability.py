@@ -51,7 +51,7 @@ class ProbabilitySource(MulticlassSource):
         return _Odds(self, second, first)
 
     def one_vs_rest(self, one: int) -> "_Odds":
-        """Return the border where a class has half the probability."""
+        """Return the border where a class is as probable as the best of the others."""
         return _Odds(self, one, None)
 
     def probabilities(self, X: Array) -> Array:
@@ -66,30 +66,56 @@ class ProbabilitySource(MulticlassSource):
 
 
 class _Odds(Source):
-    """Half the logarithm of the odds of one class against another, or against the rest."""
+    """Half the logarithm of the odds of one class against another, or the best of the others."""
 
     def __init__(self, source: ProbabilitySource, above: int, below: int | None) -> None:
         self.source, self.above, self.below = source, above, below
 
     def decision(self, X: Array) -> Array:
         """Return half the logarithm of the odds."""
-        return _half_log_odds(*self._two_probabilities(X))
+        probabilities = self.source.probabilities(X)
+        below = self._below(probabilities)
+        return _half_log_odds(probabilities[:, self.above], _pick(probabilities, below))
 
     def linearize(self, X: Array) -> tuple[Array, Array]:
         """Return the same with gradients."""
-        above, below = self._two_probabilities(X)
-        slopes = self.source.probability_gradient(X)
-        rest = -slopes[:, self.above] if self.below is None else slopes[:, self.below]
-        gradient = 0.5 * (_log_slope(slopes[:, self.above], above) - _log_slope(rest, below))
-        return _half_log_odds(above, below), gradient
-
-    def _two_probabilities(self, X: Array) -> tuple[Array, Array]:
-        """Return the probability on the upper side of the border, and on the lower."""
         probabilities = self.source.probabilities(X)
-        above = probabilities[:, self.above]
+        slopes = self.source.probability_gradient(X)
+        rival = self._below(probabilities)
+        above, below = probabilities[:, self.above], _pick(probabilities, rival)
+        rise = _log_slope(slopes[:, self.above], above) - _log_slope(_pick(slopes, rival), below)
+        return _half_log_odds(above, below), 0.5 * rise
+
+    def _below(self, probabilities: Array) -> Codes:
+        """Return the class on the lower side of the border, for each row."""
         if self.below is not None:
-            return above, probabilities[:, self.below]
-        return above, np.delete(probabilities, self.above, axis=1).sum(axis=1)
+            return np.full(len(probabilities), self.below)
+        return best_of_others(probabilities, self.above)
+
+
+def best_of_others(scores: Array, one: int) -> Codes:
+    """Return the class with the largest score but for one.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n_rows, n_classes)
+        A score a class.
+    one : int
+        The class left out.
+
+    Returns
+    -------
+    ndarray of shape (n_rows,)
+        Class numbers.
+    """
+    others = scores.copy()
+    others[:, one] = -np.inf
+    return others.argmax(axis=1)
+
+
+def _pick(values: Array, codes: Codes) -> Array:
+    """Return the values of one class a row."""
+    return values[np.arange(len(values)), codes]
 
 
 def _half_log_odds(above: Array, below: Array) -> Array:

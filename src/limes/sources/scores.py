@@ -3,9 +3,10 @@
 from collections.abc import Callable
 
 import numpy as np
-from scipy.special import logsumexp, softmax
+from scipy.special import softmax
 
 from limes._typing import Array, Codes, Labels
+from limes.sources.probability import best_of_others
 from limes.sources.protocol import MulticlassSource, Source
 
 
@@ -52,9 +53,9 @@ class ScoreSource(MulticlassSource):
         """Return the border between two classes."""
         return _ScoreDifference(self, first, second)
 
-    def one_vs_rest(self, one: int) -> "_ScoreAgainstRest":
-        """Return the border where a class has half the probability."""
-        return _ScoreAgainstRest(self, one)
+    def one_vs_rest(self, one: int) -> "_ScoreDifference":
+        """Return the border where a class's score is that of the best of the others."""
+        return _ScoreDifference(self, None, one)
 
     def probabilities(self, X: Array) -> Array:
         """Return the probability of each class."""
@@ -77,37 +78,25 @@ class ScoreSource(MulticlassSource):
 
 
 class _ScoreDifference(Source):
-    """Half the difference of two logits."""
+    """Half the difference of two logits, or of one and the best of the others."""
 
-    def __init__(self, source: ScoreSource, first: int, second: int) -> None:
-        self.source, self.first, self.second = source, first, second
+    def __init__(self, source: ScoreSource, below: int | None, above: int) -> None:
+        self.source, self.below, self.above = source, below, above
 
     def decision(self, X: Array) -> Array:
         """Return half the difference of the two logits."""
-        logits = self.source.logits(X)
-        return 0.5 * (logits[:, self.second] - logits[:, self.first])
+        return self._half_difference(self.source.logits(X))[0]
 
     def linearize(self, X: Array) -> tuple[Array, Array]:
         """Return the same with gradients."""
+        values, rival = self._half_difference(self.source.logits(X))
         slopes = self.source.logit_gradient(X)
-        return self.decision(X), 0.5 * (slopes[:, self.second] - slopes[:, self.first])
+        return values, 0.5 * (slopes[:, self.above] - slopes[np.arange(len(X)), rival])
 
-
-class _ScoreAgainstRest(Source):
-    """Half the logarithm of the odds of one class against all the others."""
-
-    def __init__(self, source: ScoreSource, one: int) -> None:
-        self.source, self.one = source, one
-
-    def decision(self, X: Array) -> Array:
-        """Return half the logarithm of the odds."""
-        logits = self.source.logits(X)
-        rest = np.delete(logits, self.one, axis=1)
-        return 0.5 * (logits[:, self.one] - logsumexp(rest, axis=1))
-
-    def linearize(self, X: Array) -> tuple[Array, Array]:
-        """Return the same with gradients."""
-        slopes = self.source.logit_gradient(X)
-        share = softmax(np.delete(self.source.logits(X), self.one, axis=1), axis=1)
-        rest = np.einsum("nk,nkd->nd", share, np.delete(slopes, self.one, axis=1))
-        return self.decision(X), 0.5 * (slopes[:, self.one] - rest)
+    def _half_difference(self, logits: Array) -> tuple[Array, Codes]:
+        """Return half the difference, and the class on the lower side of the border."""
+        if self.below is not None:
+            rival = np.full(len(logits), self.below)
+        else:
+            rival = best_of_others(logits, self.above)
+        return 0.5 * (logits[:, self.above] - logits[np.arange(len(logits)), rival]), rival

@@ -9,12 +9,10 @@ from sklearn.svm import SVC, NuSVC
 
 from limes._typing import Array, Codes, Labels
 from limes.affine import AffineMap, to_dense
-from limes.coupling import class_pairs, count_votes, couple
+from limes.coupling import class_pairs, count_votes, couple, log_odds_and_slopes
+from limes.sources.probability import FLOOR, best_of_others
 from limes.sources.protocol import MulticlassSource, Source
 from limes.svm_machine import SvmMachine
-
-# P(one) this close to 0 or 1 has no slope worth following.
-EDGE = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +51,7 @@ class SvmSource(MulticlassSource):
         return _SvmPair(self.machine, (first, second), 0.5 * self.slopes[place], 0.5 * shift)
 
     def one_vs_rest(self, one: int) -> "_SvmAgainstRest":
-        """Return the border where a class has half the coupled probability."""
+        """Return the border where a class is as probable as the best of the others."""
         return _SvmAgainstRest(self, one)
 
     def pair_decisions(self, X: Array) -> Array:
@@ -93,7 +91,9 @@ def support_codes(model: Any, before: AffineMap | None, X: Any) -> Codes | None:
         Class numbers, -1 where they are not known; None where the model is no support vector
         machine, or was trained on other rows.
     """
-    if not isinstance(model, SVC | NuSVC) or model.support_.max(initial=0) >= X.shape[0]:
+    if not isinstance(model, SVC | NuSVC) or not np.shape(model.support_vectors_)[0]:
+        return None
+    if model.support_.max() >= X.shape[0]:
         return None
     support = X[model.support_]
     support = before.apply(support) if before is not None else to_dense(support)
@@ -123,59 +123,25 @@ class _SvmPair(Source):
 
 
 class _SvmAgainstRest(Source):
-    """Half the logit of one class's coupled probability."""
+    """Half the logarithm of the odds of one class against the best of the others, coupled."""
 
     def __init__(self, source: SvmSource, one: int) -> None:
         self.source, self.one = source, one
 
     def decision(self, X: Array) -> Array:
         """Return half the logarithm of the odds."""
-        return _half_logit(self.source.probabilities(X)[:, self.one])
+        coupled = np.maximum(self.source.probabilities(X), FLOOR)
+        rival = best_of_others(coupled, self.one)
+        return 0.5 * np.log(coupled[:, self.one] / coupled[np.arange(len(X)), rival])
 
     def linearize(self, X: Array) -> tuple[Array, Array]:
         """Return the same with gradients, through the coupling by its adjoint system."""
         pairs = class_pairs(len(self.source.classes))
         parts = [self.source.pair(*pair).linearize(X) for pair in pairs]
         chances = expit(2 * np.column_stack([values for values, _ in parts]))
-        probability, by_chance = _coupled_and_slopes(chances, self.one)
-        by_decision = by_chance * 2 * chances * (1 - chances)
+        values, by_chance = log_odds_and_slopes(chances, self.one)
+        by_decision = by_chance * chances * (1 - chances)
         gradient = np.zeros_like(X)
         for place, (_, slope) in enumerate(parts):
             gradient += by_decision[:, place, None] * slope
-        spread = np.maximum(2 * probability * (1 - probability), EDGE)
-        return _half_logit(probability), gradient / spread[:, None]
-
-
-def _half_logit(probability: Array) -> Array:
-    """Return half the logit, finite at 0 and 1."""
-    inside = np.clip(probability, EDGE, 1 - EDGE)
-    return 0.5 * (np.log(inside) - np.log1p(-inside))
-
-
-def _coupled_and_slopes(chances: Array, one: int) -> tuple[Array, Array]:
-    """Return a class's coupled probability, and its derivative in each pair's P(second).
-
-    The probabilities p minimise p'Qp under sum p = 1, hence (Q + ee') p = c e: with q the solution
-    for c = 1, p = q / sum q. Its derivative is -(Q + ee')^-1 dQ q, taken from the left.
-    """
-    n_classes = (1 + int(np.sqrt(1 + 8 * chances.shape[1]))) // 2
-    pairs = class_pairs(n_classes)
-    system = np.ones((len(chances), n_classes, n_classes))
-    for place, (i, j) in enumerate(pairs):
-        second = chances[:, place]
-        system[:, i, j] -= second * (1 - second)
-        system[:, j, i] -= second * (1 - second)
-        system[:, i, i] += np.square(second)
-        system[:, j, j] += np.square(1 - second)
-    solved = np.linalg.solve(system, np.ones((len(chances), n_classes, 1)))[..., 0]
-    total = solved.sum(axis=1, keepdims=True)
-    probability = solved[:, one] / total[:, 0]
-    seed = (np.eye(n_classes)[one] - probability[:, None]) / total
-    adjoint = np.linalg.solve(system, seed[..., None])[..., 0]
-    slopes = np.empty_like(chances)
-    for place, (i, j) in enumerate(pairs):
-        second = chances[:, place]
-        moved_i = 2 * second * solved[:, i] - (1 - 2 * second) * solved[:, j]
-        moved_j = -2 * (1 - second) * solved[:, j] - (1 - 2 * second) * solved[:, i]
-        slopes[:, place] = -(adjoint[:, i] * moved_i + adjoint[:, j] * moved_j)
-    return probability, slopes
+        return 0.5 * values, gradient
