@@ -7,6 +7,12 @@
 namespace limes {
 namespace {
 
+// Places in a ranking: the points that are blended and the next one, which sets the radius.
+template <class Real>
+inline size_t ranking_size(const Map<Real>& map) {
+    return map.points.n_columns > 1 ? map.n_blended + 1 : 1;
+}
+
 // The lowest scores of one row so far, sorted; among equals the lowest index first.
 template <class Real>
 struct Ranking {
@@ -38,10 +44,138 @@ struct Ranking {
     }
 };
 
-// Places in a ranking: the points that are blended and the next one, which sets the radius.
+// Most places that are searched by bounds, and most candidates that these are expected to leave.
+constexpr size_t most_places = 9, most_candidates = 16;
+
+// Room for the search of the k nearest points of a tile.
 template <class Real>
-inline size_t ranking_size(const Map<Real>& map) {
-    return map.points.n_columns > 1 ? map.n_blended + 1 : 1;
+struct BlendRoom {
+    Real* scores;     // [point][row of the tile]
+    uint32_t* bits;   // [word of 32 points][row of the vector]: candidates
+    Real* ranked;     // [row][place]
+    int32_t* near;    // [row][place]
+};
+
+// The size-th lowest of the blocks' lowest scores, which is not below the size-th lowest score.
+template <class Real, size_t size>
+inline Vector<Real> bound_scores(const Real* scores, size_t n_points) {
+    Vector<Real> places[size];
+    for (size_t i = 0; i < size; ++i) places[i] = spread(infinity<Real>);
+    for (size_t first = 0; first < n_points; first += 4) {
+        Vector<Real> low = spread(infinity<Real>);
+        for (size_t p = 0; p < 4; ++p)
+            low = smaller(load(scores + (first + p) * tile_rows<Real>), low);
+        for (size_t i = 0; i < size; ++i) {
+            const Vector<Real> place = places[i];
+            places[i] = smaller(low, place);
+            low = low < place ? place : low;
+        }
+    }
+    return places[size - 1];
+}
+
+template <class Real>
+inline Vector<Real> bound_scores(const Real* scores, size_t n_points, size_t size) {
+    switch (size) {
+        case 2: return bound_scores<Real, 2>(scores, n_points);
+        case 3: return bound_scores<Real, 3>(scores, n_points);
+        case 4: return bound_scores<Real, 4>(scores, n_points);
+        case 5: return bound_scores<Real, 5>(scores, n_points);
+        case 6: return bound_scores<Real, 6>(scores, n_points);
+        case 7: return bound_scores<Real, 7>(scores, n_points);
+        case 8: return bound_scores<Real, 8>(scores, n_points);
+        case 9: return bound_scores<Real, 9>(scores, n_points);
+        default: return spread(infinity<Real>);
+    }
+}
+
+// Mark the scores at or below the limit, 32 points a word.
+template <class Real>
+inline void mark_candidates(const Real* scores, size_t n_points, Vector<Real> limit,
+                            uint32_t* bits) {
+    using Integer = typename Lanes<Real>::Integer;
+    for (size_t first = 0; first < n_points; first += 32, bits += lanes<Real>) {
+        const size_t last = first + 32 < n_points ? first + 32 : n_points;
+        Index<Real> word{};
+        for (size_t i = first; i < last; ++i) {
+            const Index<Real> is_near = load(scores + i * tile_rows<Real>) <= limit;
+            word |= is_near & spread(Integer(int64_t(1) << (i - first)));
+        }
+        for (size_t l = 0; l < lanes<Real>; ++l) bits[l] = uint32_t(word[l]);
+    }
+}
+
+// Candidates of one row, in the order of their index.
+template <class Real>
+struct Candidates {
+    Real scores[most_candidates];
+    int32_t points[most_candidates];
+    size_t count = 0;
+
+    // Returns false if there are too many.
+    inline bool collect(const Real* column, const uint32_t* bits, size_t n_points) {
+        for (size_t first = 0; first < n_points; first += 32, bits += lanes<Real>)
+            for (uint32_t word = *bits; word; word &= word - 1) {
+                if (count == most_candidates) return false;
+                const size_t point = first + size_t(__builtin_ctz(word));
+                points[count] = int32_t(point);
+                scores[count++] = column[point * tile_rows<Real>];
+            }
+        return true;
+    }
+    // Sort by counting, without a branch on the scores.
+    inline void rank(size_t size, Real* ranked, int32_t* near) const {
+        size_t places[most_candidates];
+        for (size_t i = 0; i < count; ++i) {
+            size_t place = i;
+            for (size_t j = 0; j < i; ++j) {
+                const size_t is_below = scores[i] < scores[j];
+                places[j] += is_below;
+                place -= is_below;
+            }
+            places[i] = place;
+        }
+        for (size_t i = 0; i < count; ++i) {
+            if (places[i] >= size) continue;
+            ranked[places[i]] = scores[i];
+            near[places[i]] = points[i];
+        }
+    }
+};
+
+// The k + 1 nearest points of one row, all points considered.
+template <class Real>
+inline void rank_all(const Real* column, size_t step, const Map<Real>& map, Real* ranked,
+                     int32_t* near) {
+    Ranking<Real> ranking{ranked, near, ranking_size(map)};
+    for (size_t i = 0; i < map.points.n_columns; ++i) ranking.offer(column[i * step], i);
+    ranking.fill();
+}
+
+// The k + 1 nearest points of each row of a tile. A bound leaves few scores to rank one by one;
+// rows where it does not (many ties, infinite scores) take the long way.
+template <class Real>
+inline void rank_tile(const Real* panel, const Map<Real>& map, Real* partial, size_t n_rows,
+                      const BlendRoom<Real>& room) {
+    const size_t size = ranking_size(map), n_points = map.points.n_columns;
+    scan_points(panel, map.points, partial, [&](size_t b, const Scores<Real>& scores) {
+        scores.write(room.scores + b * block * tile_rows<Real>);
+    });
+    for (size_t r = 0; r < n_rows; ++r) {
+        const size_t lane = r % lanes<Real>;
+        if (lane == 0 && size <= most_places)
+            mark_candidates(room.scores + r, n_points, bound_scores(room.scores + r, n_points, size),
+                            room.bits);
+        Candidates<Real> candidates;
+        const bool is_bounded = size <= most_places &&
+                                candidates.collect(room.scores + r, room.bits + lane, n_points) &&
+                                candidates.count >= size;
+        if (is_bounded)
+            candidates.rank(size, room.ranked + r * size, room.near + r * size);
+        else
+            rank_all(room.scores + r, tile_rows<Real>, map, room.ranked + r * size,
+                     room.near + r * size);
+    }
 }
 
 // Turn sorted scores into weights: an Epanechnikov kernel that reaches the next neighbour.
@@ -51,75 +185,6 @@ inline void weigh(const Real* scores, size_t n, bool has_next, Real* weights) {
     for (size_t i = 0; i < n; ++i) sum += weights[i] = has_next ? scores[n] - scores[i] : Real(1);
     const Real even = Real(1) / Real(n);
     for (size_t i = 0; i < n; ++i) weights[i] = sum == 0 ? even : weights[i] / sum;
-}
-
-// Average the values of the blended points of one row.
-template <class Real>
-inline void blend_values(const Real* values, const Real* weights, size_t n, size_t n_values,
-                         Real* blended) {
-    for (size_t c = 0; c < n_values; ++c) {
-        Real sum = 0;
-        for (size_t i = 0; i < n; ++i) sum += weights[i] * values[i * n_values + c];
-        blended[c] = sum;
-    }
-}
-
-// Room for the search of the k nearest points of a tile.
-template <class Real>
-struct BlendRoom {
-    Real* scores;   // [point][row of the tile]
-    Real* lowest;   // [block][row]: the lowest score of each block of points
-    Real* limits;   // [place][row]: the lowest of those, sorted
-    Real* ranked;   // [row][place]
-    int32_t* near;  // [row][place]
-};
-
-// Sort the lowest scores of a block into the limits of each row.
-template <class Real>
-inline void sort_in(Vector<Real> score, Real* limits, size_t size) {
-    for (size_t i = 0; i < size; ++i) {
-        const Vector<Real> place = load(limits + i * tile_rows<Real>);
-        store(limits + i * tile_rows<Real>, smaller(score, place));
-        score = score < place ? place : score;
-    }
-}
-
-// The k + 1 nearest points of each row of a tile. The (k+1)-th lowest of the blocks' minimums
-// bounds the (k+1)-th lowest score from above, so that few scores have to be ranked one by one.
-template <class Real>
-inline void rank_tile(const Real* panel, const Map<Real>& map, Real* partial, size_t n_rows,
-                      const BlendRoom<Real>& room) {
-    constexpr size_t height = tile_rows<Real>;
-    const size_t size = ranking_size(map);
-    for (size_t i = 0; i < size * height; ++i) room.limits[i] = infinity<Real>;
-    scan_points(panel, map.points, partial, [&](size_t b, const Scores<Real>& scores) {
-        scores.write(room.scores + b * block * height);
-        for (size_t r = 0; r < row_vectors; ++r) {
-            Vector<Real> low = spread(infinity<Real>);
-            for (size_t p = 0; p < block; ++p) low = smaller(scores.at[r][p], low);
-            store(room.lowest + b * height + r * lanes<Real>, low);
-            sort_in(low, room.limits + r * lanes<Real>, size);
-        }
-    });
-    const size_t n_points = map.points.n_columns;
-    const Real* limits = room.limits + (size - 1) * height;
-    for (size_t r = 0; r < n_rows; ++r) {
-        Ranking<Real> ranking{room.ranked + r * size, room.near + r * size, size};
-        for (size_t first = 0; first < n_points; first += block) {
-            if (room.lowest[first / block * height + r] > limits[r]) continue;
-            const size_t last = first + block < n_points ? first + block : n_points;
-            for (size_t i = first; i < last; ++i) ranking.offer(room.scores[i * height + r], i);
-        }
-        ranking.fill();
-    }
-}
-
-// The k + 1 nearest points of one row from all its scores.
-template <class Real>
-inline void rank_row(const Real* scores, const Map<Real>& map, Real* ranked, int32_t* near) {
-    Ranking<Real> ranking{ranked, near, ranking_size(map)};
-    for (size_t i = 0; i < map.points.n_columns; ++i) ranking.offer(scores[i], i);
-    ranking.fill();
 }
 
 }  // namespace

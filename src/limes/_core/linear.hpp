@@ -36,54 +36,72 @@ inline void sum_lanes(const Vector<double> (&parts)[4], double* sums) {
     }
 }
 
+// What the values of a batch of rows are made of.
 template <class Real>
-inline void multiply_four(const Real* const (&functions)[4], const Real* const (&rows)[4],
-                          size_t n, Real* sums) {
-    Vector<Real> parts[4] = {};
-    for (size_t k = 0; k < n; k += lanes<Real>)
-        for (size_t i = 0; i < 4; ++i)
-            parts[i] = subtract_product(load(functions[i] + k), load(rows[i] + k), parts[i]);
-    sum_lanes(parts, sums);
-}
+struct Winners {
+    const Real* rows;       // [row][near][n_padded]: the row, times the weight of the point
+    const int32_t* points;  // [row][near]
+    const Real* weights;    // [row][near], or null where each row has one point
+    size_t n_rows, n_near;
+};
 
-// Steps through the values asked for: value of a point, point of a row, row.
+// One value: a function of the points near one row.
 template <class Real>
-struct Cursor {
-    const Map<Real>& map;
-    const int32_t* point;
-    const Real* row;
-    size_t width, n_near, value = 0, near = 0;
+struct Value {
+    size_t row, number;
 
-    inline size_t place() const { return size_t(*point) * map.n_values + value; }
-    inline void advance() {
-        if (++value < map.n_values) return;
-        value = 0;
-        ++point;
-        if (++near < n_near) return;
-        near = 0;
-        row += width;
+    inline const Real* function(const Map<Real>& map, const Winners<Real>& winners, size_t near,
+                                size_t width) const {
+        const size_t point = size_t(winners.points[row * winners.n_near + near]);
+        return map.functions + (point * map.n_values + number) * width;
+    }
+    inline Real offset(const Map<Real>& map, const Winners<Real>& winners) const {
+        const int32_t* points = winners.points + row * winners.n_near;
+        if (!winners.weights) return map.offsets[size_t(points[0]) * map.n_values + number];
+        Real sum = 0;
+        for (size_t i = 0; i < winners.n_near; ++i)
+            sum += winners.weights[row * winners.n_near + i] *
+                   map.offsets[size_t(points[i]) * map.n_values + number];
+        return sum;
     }
 };
 
-// values[row][near][value] = offset + function . row, for n_near points of each row.
-// Functions are stored negated: the sums come from subtract_product.
+// Four values at once. Functions are stored negated: the sums come from subtract_product.
 template <class Real>
-inline void apply_functions(const Map<Real>& map, const Real* rows, size_t width, size_t n_rows,
-                            const int32_t* points, size_t n_near, Real* values) {
-    const size_t n = n_rows * n_near * map.n_values;
-    Cursor<Real> cursor{map, points, rows, width, n_near};
-    for (size_t first = 0; first < n; first += 4) {
-        const size_t count = n - first < 4 ? n - first : 4;
-        const Real *functions[4], *at[4];
-        Real offsets[4], sums[4];
+inline void sum_four(const Map<Real>& map, const Winners<Real>& winners, size_t width,
+                     const Value<Real> (&wanted)[4], Real* sums) {
+    Vector<Real> parts[4] = {};
+    for (size_t near = 0; near < winners.n_near; ++near) {
+        const Real *functions[4], *rows[4];
         for (size_t i = 0; i < 4; ++i) {
-            functions[i] = map.functions + cursor.place() * width;
-            offsets[i] = map.offsets[cursor.place()];
-            at[i] = cursor.row;
-            if (i + 1 < count || first + 4 < n) cursor.advance();
+            functions[i] = wanted[i].function(map, winners, near, width);
+            rows[i] = winners.rows + (wanted[i].row * winners.n_near + near) * width;
         }
-        multiply_four(functions, at, width, sums);
-        for (size_t i = 0; i < count; ++i) values[first + i] = sums[i] + offsets[i];
+        for (size_t k = 0; k < width; k += lanes<Real>)
+            for (size_t i = 0; i < 4; ++i)
+                parts[i] = subtract_product(load(functions[i] + k), load(rows[i] + k), parts[i]);
+    }
+    sum_lanes(parts, sums);
+}
+
+// values[row][number] = weighted sum over the near points of offset + function . row.
+template <class Real>
+inline void apply_functions(const Map<Real>& map, const Winners<Real>& winners, size_t width,
+                            Real* values) {
+    const size_t n = winners.n_rows * map.n_values;
+    Value<Real> next{0, 0};
+    for (size_t first = 0; first < n; first += 4) {
+        Value<Real> wanted[4];
+        Real sums[4];
+        for (size_t i = 0; i < 4; ++i) {
+            wanted[i] = next;
+            // The last value fills up the last four.
+            if (first + i + 1 < n && ++next.number == map.n_values) next = {next.row + 1, 0};
+        }
+        sum_four(map, winners, width, wanted, sums);
+        const size_t count = n - first < 4 ? n - first : 4;
+        for (size_t i = 0; i < count; ++i)
+            values[first + i] = sums[i] + wanted[i].offset(map, winners);
     }
 }
 

@@ -51,6 +51,13 @@ inline void center_row(const Model<Real>& model, const Rows& rows, size_t row, R
     for (size_t k = model.n_features; k < model.n_padded; ++k) to[k] = 0;
 }
 
+// Copy the first `used` of `size` numbers, and zeros behind them.
+template <class Real>
+inline void fill_tile(const Real* from, size_t used, size_t size, Real* to) {
+    __builtin_memcpy(to, from, used * sizeof(Real));
+    __builtin_memset(to + used, 0, (size - used) * sizeof(Real));
+}
+
 // Write a tile of centred rows, zero behind the last row.
 template <class Real>
 inline void center_tile(const Model<Real>& model, const Rows& rows, size_t first, size_t n,

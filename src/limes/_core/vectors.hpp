@@ -51,6 +51,10 @@ constexpr size_t lanes = vector_bytes / sizeof(Real);
 template <class Real>
 constexpr size_t tile_rows = row_vectors * lanes<Real>;
 
+// A tile costs the same however many of its rows are used: fewer than these go one by one.
+template <class Real>
+constexpr size_t fewest_rows = tile_rows<Real> / 3;
+
 template <class Real>
 inline Vector<Real> load(const Real* from) {
     return *reinterpret_cast<const Vector<Real>*>(from);

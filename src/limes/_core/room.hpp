@@ -1,0 +1,101 @@
+// Everything that one thread writes while it works, cut from one block of memory.
+#pragma once
+#include "blend.hpp"
+#include "core.hpp"
+#include "search.hpp"
+#include "vectors.hpp"
+
+namespace limes {
+namespace {
+
+// Tiles that are prepared together, so that the points of each of many maps are read once for
+// all of them: as many as stay in a second-level cache.
+template <class Real>
+inline size_t group_size(const Model<Real>& model) {
+    constexpr size_t most_bytes = 96 * 1024, most_tiles = 16;
+    if (model.n_maps == 1) return 1;
+    const size_t bytes = (model.n_padded + model.n_search) * tile_rows<Real> * sizeof(Real);
+    const size_t fit = most_bytes / bytes;
+    return fit < 1 ? 1 : fit < most_tiles ? fit : most_tiles;
+}
+
+// Rows that are sorted by the maps they name before any is evaluated.
+template <class Real>
+inline size_t batch_size(const Model<Real>& model) {
+    constexpr size_t most_bytes = 1 << 21, most_rows = 8192, fewest_rows = 256;
+    const size_t fit = most_bytes / ((model.n_padded + model.n_search) * sizeof(Real));
+    return fit < fewest_rows ? fewest_rows : fit < most_rows ? fit : most_rows;
+}
+
+template <class Real>
+struct Room {
+    size_t n_tiles;     // in a group
+    Real* tiles;        // [tile][row][n_padded]: centred rows
+    Real* panels;       // [tile][term of the search][row]
+    Real* raw;          // [feature][row]: a tile before its projection
+    Real* partial;      // unfinished scores
+    Real* values;       // [row][value]
+    Real* weights;      // [row][near]
+    Real* weighted;     // [row][near][n_padded]: rows times weights
+    int32_t* near;      // [row][near]
+    int32_t* votes;     // [row of the group][class]
+    BlendRoom<Real> blend;
+    Real* batch;        // decide_some: [row][n_padded]
+    Real* batch_search; // decide_some: [row][search_width]
+    Real* gathered;     // decide_some: [row of a tile][search_width]
+    uint32_t* named;    // decide_some: the map at each place [row][slot]
+    uint32_t* order;    // decide_some: places that name a map, sorted by map
+    size_t* ends;       // decide_some: where each map ends in the order
+    size_t size = 0;
+
+    Room(const Job<Real>& job, Real* base) {
+        const Model<Real>& model = *job.model;
+        constexpr size_t height = tile_rows<Real>;
+        const bool is_some = job.task == Task::decide_some;
+        n_tiles = is_some ? 1 : group_size(model);
+        const size_t n_near = model.most_blended, ranks = n_near + 1;
+        tiles = cut(base, n_tiles * height * model.n_padded);
+        panels = cut(base, n_tiles * height * round_up(model.n_search, 64));
+        raw = cut(base, model.projection ? height * model.n_padded : 0);
+        partial = cut(base, most_blocks * block * height);
+        values = cut(base, height * model.most_values);
+        weights = cut(base, height * n_near);
+        weighted = cut(base, n_near > 1 ? height * n_near * model.n_padded : 0);
+        near = cut_as<int32_t>(base, height * n_near);
+        votes = cut_as<int32_t>(base, n_tiles * height * model.n_classes);
+        const size_t n_points = round_up(model.most_points, 64);
+        blend.scores = cut(base, n_points * (n_near > 1 ? height : 1));
+        blend.bits = cut_as<uint32_t>(base, n_points / 32 * lanes<Real>);
+        blend.ranked = cut(base, height * ranks);
+        blend.near = cut_as<int32_t>(base, height * ranks);
+        const size_t n_rows = is_some ? batch_size(model) : 0;
+        batch = cut(base, n_rows * model.n_padded);
+        batch_search = cut(base, model.projection ? n_rows * search_width(model) : 0);
+        gathered = cut(base, is_some ? height * search_width(model) : 0);
+        named = cut_as<uint32_t>(base, n_rows * job.n_slots);
+        order = cut_as<uint32_t>(base, n_rows * job.n_slots);
+        ends = cut_as<size_t>(base, is_some ? model.n_maps + 1 : 0);
+    }
+
+    static inline size_t search_width(const Model<Real>& model) {
+        return model.projection ? round_up(model.n_search, 64) : model.n_padded;
+    }
+    inline Real* tile(const Model<Real>& model, size_t number) const {
+        return tiles + number * tile_rows<Real> * model.n_padded;
+    }
+    inline Real* panel(const Model<Real>& model, size_t number) const {
+        return panels + number * tile_rows<Real> * round_up(model.n_search, 64);
+    }
+
+private:
+    inline Real* cut(Real* base, size_t n) { return cut_as<Real>(base, n); }
+    template <class Kind>
+    inline Kind* cut_as(Real* base, size_t n) {
+        Real* from = base ? base + size : nullptr;
+        size += round_up(n * sizeof(Kind), 64) / sizeof(Real);
+        return reinterpret_cast<Kind*>(from);
+    }
+};
+
+}  // namespace
+}  // namespace limes
