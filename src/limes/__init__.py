@@ -7,8 +7,9 @@ if TYPE_CHECKING:
     from limes.border_map import BorderMap
     from limes.classifier import BordersClassifier, accelerate
     from limes.libsvm import read_libsvm_model
+    from limes.loading import load
 
-__all__ = ["BorderMap", "BordersClassifier", "accelerate", "read_libsvm_model"]
+__all__ = ["BorderMap", "BordersClassifier", "accelerate", "load", "read_libsvm_model"]
 __version__ = "0.1.0"
 
 # Where each public name lives. It is imported when it is first asked for: importing scikit-learn
@@ -17,6 +18,7 @@ PLACES = {
     "BorderMap": "limes.border_map",
     "BordersClassifier": "limes.classifier",
     "accelerate": "limes.classifier",
+    "load": "limes.loading",
     "read_libsvm_model": "limes.libsvm",
 }
 
