@@ -31,6 +31,7 @@ STEPS = {
     "report": 5.5,
     "model_file": 5.5,
     "loading": 6.5,
+    "versions": 8,
     "subsample": 7,
     "plotting": 7,
     "export": 7,

@@ -44,7 +44,7 @@ SMOOTH = {
         RBF(2.0) * DotProduct(1.0) + DotProduct(0.5) ** 2, optimizer=None
     ),
     "agf": AGFClassifier(),
-    "kernel-density": KernelDensityClassifier(bandwidth=0.5),
+    "kernel-density": KernelDensityClassifier(bandwidth=0.8),
     "calibrated": CalibratedClassifierCV(SVC(gamma=0.5), ensemble=True, cv=3),
     "calibrated-pipeline": CalibratedClassifierCV(
         make_pipeline(StandardScaler(), LinearSVC()), ensemble=False, cv=3

@@ -183,7 +183,12 @@ class BorderMap:
             raise ValueError(f"blend must be an integer of at least 1, got {self.blend!r}.")
 
 
-def compile_maps(maps: Sequence[BorderMap], *, double: bool = False) -> Maps:
+def compile_maps(
+    maps: Sequence[BorderMap],
+    *,
+    double: bool = False,
+    pairs: list[tuple[int, int]] | None = None,
+) -> Maps:
     """Pack maps that share their rows for one pass of the compiled core.
 
     A linear step before the search moves into the points: the nearest point to ``t @ M`` is the
@@ -196,6 +201,8 @@ def compile_maps(maps: Sequence[BorderMap], *, double: bool = False) -> Maps:
         With one ``before`` and one ``blend``.
     double : bool, default=False
         Compute in float64 instead of float32.
+    pairs : list of tuple of int, default=None
+        The two classes that each map votes between.
 
     Returns
     -------
@@ -206,7 +213,14 @@ def compile_maps(maps: Sequence[BorderMap], *, double: bool = False) -> Maps:
     center = before.shift if before is not None else _mean_point(maps)
     projection = before.matrix if before is not None and is_projected(maps) else None
     parts = [_search_form(one, center, projection is not None) for one in maps]
-    return Maps(center, parts, projection=projection, blend=int(maps[0].blend), double=double)
+    return Maps(
+        center,
+        parts,
+        projection=projection,
+        blend=int(maps[0].blend),
+        double=double,
+        pairs=pairs,
+    )
 
 
 def is_projected(maps: Sequence[BorderMap]) -> bool:

@@ -9,9 +9,9 @@ from scipy import sparse
 
 from limes._typing import Codes
 
-# Rows of one pass: their values fit the cache, and a sparse block made dense stays small.
-BLOCK_ROWS = 1 << 14
-BLOCK_NUMBERS = 1 << 24
+# One pass: enough rows to be worth starting threads, few enough numbers to stay in the cache.
+BLOCK_ROWS = 1 << 16
+BLOCK_NUMBERS = 1 << 20
 # More rows than this teach a border little, and every one is asked of the slow source.
 MAX_ROWS = 20_000
 MAX_NUMBERS = 1 << 27
@@ -22,13 +22,15 @@ MAX_ASIDE = 2000
 MIN_CLASS_ROWS = 10
 
 
-def blocks(X: Any) -> Iterator[tuple[slice, NDArray[np.floating[Any]]]]:
+def blocks(X: Any, n_values: int = 1) -> Iterator[tuple[slice, NDArray[np.floating[Any]]]]:
     """Go through rows a block at a time, sparse ones made dense on the way.
 
     Parameters
     ----------
     X : ndarray or sparse matrix of shape (n_rows, n_features)
         Rows. Dense ones are passed on as views.
+    n_values : int, default=1
+        Numbers that a row brings forth.
 
     Yields
     ------
@@ -37,7 +39,7 @@ def blocks(X: Any) -> Iterator[tuple[slice, NDArray[np.floating[Any]]]]:
     block : ndarray
         Its rows.
     """
-    size = max(1, min(BLOCK_ROWS, BLOCK_NUMBERS // max(X.shape[1], 1)))
+    size = max(1, min(BLOCK_ROWS, BLOCK_NUMBERS // max(X.shape[1], n_values, 1)))
     for start in range(0, X.shape[0], size):
         place = slice(start, min(start + size, X.shape[0]))
         yield place, X[place].toarray() if sparse.issparse(X) else X[place]

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from joblib import Parallel, delayed
+from threadpoolctl import threadpool_limits
 
 from limes._typing import Array, Codes
 from limes.affine import AffineMap
@@ -148,10 +149,12 @@ def _map_all(
 ) -> tuple[BorderMap, ...]:
     """Map several borders, each between the rows of its own classes."""
     seeds = seed.spawn(len(borders))
-    maps = Parallel(n_jobs=n_jobs, prefer="threads", verbose=verbose)(
-        delayed(map_border)(border, own, ground, settings, np.random.default_rng(child))
-        for border, own, child in zip(borders, members, seeds, strict=True)
-    )
+    # One thread of BLAS a border: they would fight over the same processors.
+    with threadpool_limits(limits=1, user_api="blas"):
+        maps = Parallel(n_jobs=n_jobs, prefer="threads", verbose=verbose)(
+            delayed(map_border)(border, own, ground, settings, np.random.default_rng(child))
+            for border, own, child in zip(borders, members, seeds, strict=True)
+        )
     return tuple(maps)
 
 

@@ -1,14 +1,18 @@
 """One border map for each pair of classes: the paper's scheme, and that of two classes."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from limes._core import Maps
 from limes._typing import Array, Codes
-from limes.coupling import count_votes, couple
+from limes.border_map import compile_maps
+from limes.coupling import class_pairs, count_votes, couple
 from limes.schemes.protocol import Scheme
 
 
@@ -28,6 +32,27 @@ class PairwiseScheme(Scheme):
 
     name: ClassVar[str] = "pairwise"
     by_vote: bool = True
+
+    @cached_property
+    def compiled(self) -> Maps:
+        """The maps, packed for the compiled core, which counts their votes."""
+        pairs = class_pairs(self.n_classes) if self.by_vote and self.n_classes > 2 else None
+        return compile_maps(self.maps, double=self.double, pairs=pairs)
+
+    def classify(self, X: NDArray[np.floating[Any]], *, n_threads: int = 1) -> Codes:
+        """Return the class number of each row."""
+        if self._is_simple:
+            return self.compiled.classify(X, n_threads=n_threads)
+        return super().classify(X, n_threads=n_threads)
+
+    def predictor(self, labels: list[Any]) -> Callable[[Any], Any]:
+        """Return a function from one row to its label."""
+        return self.compiled.predictor(labels) if self._is_simple else super().predictor(labels)
+
+    @property
+    def _is_simple(self) -> bool:
+        """Whether the core can name the class by itself."""
+        return self.by_vote or self.n_classes == 2
 
     def codes(self, values: NDArray[Any]) -> Codes:
         """Return the class number of each row."""

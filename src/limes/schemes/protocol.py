@@ -1,6 +1,7 @@
 """What every way from border maps to classes can do."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -63,6 +64,20 @@ class Scheme(ABC):
     def values(self, X: NDArray[np.floating[Any]], *, n_threads: int = 1) -> NDArray[Any]:
         """Return the values of all maps, side by side: (n_rows, n_outputs)."""
         return self.compiled.decide(X, n_threads=n_threads)
+
+    def classify(self, X: NDArray[np.floating[Any]], *, n_threads: int = 1) -> Codes:
+        """Return the class number of each row, in the core alone where it can."""
+        return self.codes(self.values(X, n_threads=n_threads))
+
+    def predictor(self, labels: list[Any]) -> Callable[[Any], Any]:
+        """Return a function from one row to its label, with as little around it as can be."""
+
+        def predict_one(row: Any) -> Any:
+            rows = np.atleast_2d(np.asarray(row, dtype=np.float64))
+            found = [labels[code] for code in self.classify(rows)]
+            return found[0] if np.ndim(row) == 1 else found
+
+        return predict_one
 
     @abstractmethod
     def codes(self, values: NDArray[Any]) -> Codes:
