@@ -27,6 +27,8 @@ from limes.sources.recognize import unwrap
 
 # One hundred border points are usually enough (the paper, section 2.2).
 DEFAULT_BORDERS = 100
+# Starting threads, and asking how many there may be, takes as long as this many rows.
+MIN_THREADED_ROWS = 2000
 BORDERS = ("predict", "probability")
 DTYPES = ("float32", "float64")
 
@@ -359,7 +361,9 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     def _check_rows(self, X: ArrayLike) -> Any:
         """Return rows as the core takes them; whether they are finite is looked at block by block."""
-        check_is_fitted(self)
+        check_is_fitted(self, "scheme_")
+        if self._is_plain(X):
+            return X
         return validate_data(
             self,
             X,
@@ -369,24 +373,37 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             ensure_all_finite=False,
         )
 
+    def _is_plain(self, X: Any) -> bool:
+        """Tell whether rows are what the core takes, so that one row need not wait for checks."""
+        return (
+            type(X) is np.ndarray
+            and X.dtype in (np.float32, np.float64)
+            and X.ndim == 2
+            and X.shape[1] == self.n_features_in_
+            and X.shape[0] > 0
+            and not hasattr(self, "feature_names_in_")
+        )
+
+    def _n_threads(self, rows: Any) -> int:
+        """Return the threads that rows are worth."""
+        return thread_count(self.n_jobs) if rows.shape[0] >= MIN_THREADED_ROWS else 1
+
     def _codes(self, rows: Any) -> Iterator[tuple[slice, Codes]]:
         """Go through the class numbers of rows, a block at a time."""
-        n_threads = thread_count(self.n_jobs)
+        n_threads = self._n_threads(rows)
         for place, block in self._blocks(rows):
             yield place, self.scheme_.classify(block, n_threads=n_threads)
 
     def _values(self, rows: Any) -> Iterator[tuple[slice, NDArray[Any]]]:
         """Go through the values of the maps, a block of rows at a time."""
-        n_threads = thread_count(self.n_jobs)
+        n_threads = self._n_threads(rows)
         for place, block in self._blocks(rows):
             yield place, self.scheme_.values(block, n_threads=n_threads)
 
     def _blocks(self, rows: Any) -> Iterator[tuple[slice, NDArray[Any]]]:
         """Go through rows, a block at a time, each looked at while it is in the cache."""
-        largest = np.finfo(self.dtype).max
         for place, block in blocks(rows, len(self.scheme_.maps)):
-            # A comparison with NaN is false. An extra pass is cheaper than sifting the answers.
-            if not (block.min(initial=0.0) >= -largest and block.max(initial=0.0) <= largest):
+            if not _fits(block, self.dtype):
                 _refuse(block)
             yield place, block
 
@@ -528,6 +545,18 @@ def _check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
     """Say what a parameter may be."""
     if value not in choices:
         raise ValueError(f"{name} must be one of {sorted(choices)}, got {value!r}.")
+
+
+def _fits(block: NDArray[Any], dtype: str) -> bool:
+    """Tell whether all numbers are finite, in the precision of prediction."""
+    if block.dtype == np.float32:
+        with np.errstate(over="ignore", invalid="ignore"):
+            # One pass; a sum may be infinite by itself, so only a finite one settles it.
+            if np.isfinite(block.sum()):
+                return True
+    largest = np.finfo(dtype).max
+    # A comparison with NaN is false.
+    return bool(block.min(initial=0.0) >= -largest and block.max(initial=0.0) <= largest)
 
 
 def _refuse(block: NDArray[Any]) -> None:
