@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 # Truth values, whole numbers and floats of fixed size.
 NUMBERS = {"|b1", "|i1", "<i2", "<i4", "<i8", "|u1", "<u2", "<u4", "<u8", "<f2", "<f4", "<f8"}
 # Text of a fixed width, four bytes a character.
-TEXT = re.compile(r"<U[1-9]\d{0,8}")
+TEXT = re.compile(r"<U[1-9]\d{0,7}")
+KEYS = {"dtype", "shape", "order", "object"}
 MAX_DIMENSIONS = 4
 MAX_SIZE = 1 << 48
 # Unicode ends here.
@@ -108,12 +109,7 @@ def _is_fortran(array: NDArray[Any]) -> bool:
 
 def _check_description(described: Any) -> tuple[np.dtype[Any], list[int], Any, bool]:
     """Return type, shape, order and whether its elements are objects."""
-    if not isinstance(described, dict) or not set(described) <= {
-        "dtype",
-        "shape",
-        "order",
-        "object",
-    }:
+    if not isinstance(described, dict) or not set(described) <= KEYS:
         raise ValueError(f"{described!r:.60}")
     kind, shape = described.get("dtype"), described.get("shape")
     if not isinstance(kind, str) or (kind not in NUMBERS and not TEXT.fullmatch(kind)):

@@ -17,8 +17,12 @@ from limes.schemes.one_vs_rest import OneVsRestScheme
 from limes.schemes.pairwise import PairwiseScheme
 from limes.schemes.protocol import Scheme
 
-# A new scheme is stored by being named here: its fields are those of its dataclass.
-SCHEMES = {one.name: one for one in (PairwiseScheme, OneVsRestScheme)}
+# A new scheme is stored by being named here, with the number of values that its maps give for so
+# many classes. Its fields are those of its dataclass.
+SCHEMES: dict[str, tuple[type[Scheme], Callable[[int], int]]] = {
+    "pairwise": (PairwiseScheme, lambda n_classes: n_classes * (n_classes - 1) // 2),
+    "one-vs-rest": (OneVsRestScheme, lambda n_classes: n_classes),
+}
 # Fields of these types are checked before a scheme is built.
 PLAIN_TYPES = (bool, int, float, str)
 # Columns of the table of maps: points, outputs, number of the step before (-1: none), blend.
@@ -56,7 +60,7 @@ class Encoder:
             return self._encode_scheme(value)
         if isinstance(value, BorderMap):
             return {"kind": "map", **self._encode_maps((value,))}
-        if isinstance(value, tuple) and value and all(isinstance(one, BorderMap) for one in value):
+        if _are_maps(value):
             return {"kind": "maps", **self._encode_maps(value)}
         if isinstance(value, tuple):
             return {"kind": "tuple", "items": [self.encode(one) for one in value]}
@@ -69,7 +73,7 @@ class Encoder:
 
     def _encode_scheme(self, scheme: Scheme) -> dict[str, Any]:
         """Return a scheme's name and the fields of its dataclass."""
-        if SCHEMES.get(scheme.name) is not type(scheme):
+        if scheme.name not in SCHEMES or SCHEMES[scheme.name][0] is not type(scheme):
             raise TypeError(
                 f"a model file holds the schemes {sorted(SCHEMES)}, got {type(scheme).__name__}."
             )
@@ -173,16 +177,27 @@ class Decoder:
             self.container.fail(
                 f"a scheme of {sorted(SCHEMES)} (the file is from limes {writer!r:.20})", name
             )
-        kind, stored = SCHEMES[name], self.entry(values, "fields", dict)
+        (kind, n_values), stored = SCHEMES[name], self.entry(values, "fields", dict)
         wanted = {one.name for one in fields(kind)}
         if set(stored) != wanted:
             self.container.fail(f"the fields {sorted(wanted)} of {name!r}", sorted(stored))
-        hints = get_type_hints(kind)
         decoded = {key: self.decode(value) for key, value in stored.items()}
+        self._check_fields(kind, decoded)
+        scheme = kind(**decoded)
+        found = sum(one.n_outputs for one in scheme.maps)
+        if found != n_values(scheme.n_classes):
+            expected = f"{n_values(scheme.n_classes)} values for {scheme.n_classes} classes"
+            self.container.fail(expected, found)
+        return scheme
+
+    def _check_fields(self, kind: type[Scheme], decoded: dict[str, Any]) -> None:
+        """Check the types of a scheme's fields, before anything is done with them."""
+        hints = get_type_hints(kind)
         for key, value in decoded.items():
             if hints[key] in PLAIN_TYPES and type(value) is not hints[key]:
                 self.container.fail(f"{hints[key].__name__} {key!r}", value)
-        return kind(**decoded)
+        if not _are_maps(decoded["maps"]):
+            self.container.fail("border maps", decoded["maps"])
 
     def _finite(self, value: Any) -> Any:
         """Return a plain value, unless JSON wrote a number beyond floats."""
@@ -290,6 +305,12 @@ class _Slices:
         part = self.array[self.place : self.place + size].reshape(shape)
         self.place += size
         return part
+
+
+def _are_maps(value: Any) -> bool:
+    """Tell whether a value is a tuple of border maps, at least one."""
+    is_tuple = isinstance(value, tuple) and bool(value)
+    return is_tuple and all(isinstance(one, BorderMap) for one in value)
 
 
 def _join(arrays: list[Array]) -> Array:

@@ -1,0 +1,159 @@
+"""Fitted classifiers of every kind, which files and exports must reproduce."""
+
+from functools import cache
+
+import numpy as np
+from sklearn.datasets import make_blobs, make_moons
+from sklearn.decomposition import PCA
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+
+from limes import accelerate
+
+
+def moons():
+    return make_moons(300, noise=0.2, random_state=0)
+
+
+def blobs(n_features=3, n_classes=4, labels=None):
+    X, y = make_blobs(
+        500,
+        n_features=n_features,
+        centers=n_classes,
+        cluster_std=2.0,
+        center_box=(-4, 4),
+        random_state=3,
+    )
+    return X, y if labels is None else np.asarray(labels)[y]
+
+
+def trees(n_features=3):
+    return blobs(n_features, labels=["ash", "birch", "cèdre", "doum"])
+
+
+def far(rows):
+    """Rows in other units, one of them far from zero."""
+    X, y = rows
+    return X * np.linspace(1, 50, X.shape[1]) + np.linspace(0, 2000, X.shape[1]), y
+
+
+def uneven():
+    """One class so rare that its borders have one side only."""
+    X, y = blobs()
+    keep = (y != 3) | (np.cumsum(y == 3) <= 2)
+    return X[keep], y[keep]
+
+
+def binary():
+    return accelerate(SVC(gamma=2).fit(*moons()), moons()[0], random_state=0)
+
+
+def binary_blended():
+    return accelerate(SVC(gamma=2).fit(*moons()), moons()[0], blend=4, random_state=0)
+
+
+def binary_double():
+    return accelerate(SVC(gamma=2).fit(*moons()), moons()[0], dtype="float64", random_state=0)
+
+
+def one_point():
+    X, y = moons()
+    return accelerate(LogisticRegression().fit(X, y), X, n_borders=1, random_state=0)
+
+
+def votes():
+    X, y = trees()
+    return accelerate(SVC(gamma=0.1).fit(X, y), X, scheme="pairwise", random_state=0)
+
+
+def votes_blended():
+    X, y = blobs(labels=[-7, 0, 3, 2**40])
+    return accelerate(
+        SVC(gamma=0.1).fit(X, y), X, scheme="pairwise", n_borders=30, blend=3, random_state=0
+    )
+
+
+def votes_scaled():
+    X, y = far(blobs(5, 3))
+    source = make_pipeline(StandardScaler(), SVC(gamma=0.2)).fit(X, y)
+    return accelerate(source, X, scheme="pairwise", n_borders=40, random_state=0)
+
+
+def votes_projected():
+    X, y = far(blobs(12, 4, labels=[1.0, 2.0, 5.0, 9.0]))
+    source = make_pipeline(StandardScaler(), PCA(2), SVC(gamma=0.2)).fit(X, y)
+    return accelerate(source, X, scheme="pairwise", n_borders=40, dtype="float64", random_state=0)
+
+
+def votes_uneven():
+    X, y = uneven()
+    return accelerate(SVC(gamma=0.1).fit(X, y), X, scheme="pairwise", blend=2, random_state=0)
+
+
+def coupled():
+    X, y = trees()
+    return accelerate(GaussianNB().fit(X, y), X, scheme="pairwise", n_borders=30, random_state=0)
+
+
+def coupled_blended():
+    X, y = blobs(6, 7)
+    return accelerate(
+        GaussianNB().fit(X, y), X, scheme="pairwise", n_borders=20, blend=2, random_state=0
+    )
+
+
+def one_vs_rest():
+    X, y = trees()
+    return accelerate(SVC(gamma=0.1).fit(X, y), X, scheme="one-vs-rest", random_state=0)
+
+
+def one_vs_rest_blended():
+    X, y = blobs(2, 5, labels=[3, 1, 4, 15, 9])
+    return accelerate(
+        GaussianNB().fit(X, y), X, scheme="one-vs-rest", n_borders=50, blend=3, random_state=0
+    )
+
+
+def truth_labels():
+    X, y = moons()
+    return accelerate(SVC(gamma=2).fit(X, y == 1), X, n_borders=20, random_state=0)
+
+
+CASES = (
+    binary,
+    binary_blended,
+    binary_double,
+    one_point,
+    votes,
+    votes_blended,
+    votes_scaled,
+    votes_projected,
+    votes_uneven,
+    coupled,
+    coupled_blended,
+    one_vs_rest,
+    one_vs_rest_blended,
+    truth_labels,
+)
+
+
+@cache
+def fitted(case):
+    """Fit once for all tests."""
+    return case()
+
+
+def rows_like(fast, n_rows, *, seed=0):
+    """Rows around the border points, in float32: the nearest that every program takes."""
+    rng = np.random.default_rng(seed)
+    points = np.concatenate([_raw_points(one) for one in fast.scheme_.maps])
+    spread = points.std(axis=0) + 1e-3 * np.abs(points).max()
+    centers = points[rng.integers(len(points), size=n_rows)]
+    return (centers + rng.normal(size=centers.shape) * spread).astype(np.float32)
+
+
+def _raw_points(one):
+    return one.points if one.before is None else one.before.undo(one.points)
