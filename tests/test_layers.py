@@ -35,6 +35,8 @@ STEPS = {
     "subsample": 7,
     "plotting": 7,
     "export": 7,
+    "files": 7,
+    "html_report": 7.5,
     "scale": 7,
     "datasets": 7,
     "linear": 7,
