@@ -174,8 +174,10 @@ def is_measured(rows: Sequence[Row], wanted: Iterable[dict[str, Any]]) -> bool:
 def _parse(line: dict[str, str], path: Path) -> Row:
     """Turn the words of a line into numbers."""
     try:
+        if None in line or None in line.values():
+            raise ValueError("too many or too few values")
         return Row(**{name: _value(line[name], READERS[name]) for name in COLUMNS})
-    except (TypeError, ValueError, KeyError) as error:
+    except ValueError as error:
         raise ValueError(f"{path} has a line that is not a result: {line!r} ({error}).") from error
 
 
