@@ -72,7 +72,7 @@ class AffineMap:
     def undo(self, rows: Array) -> Array:
         """Return raw rows that the map takes to these; a dropped feature gets its shift."""
         dense = to_dense(self.matrix)
-        return rows @ np.linalg.pinv(dense) + self.shift
+        return np.asarray(rows @ np.linalg.pinv(dense) + self.shift, dtype=np.float64)
 
     def then(self, after: "AffineMap") -> "AffineMap":
         """Return this map followed by another.

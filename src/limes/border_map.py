@@ -272,7 +272,7 @@ def _search_form(
     return weights, biases, functions, one.offsets + functions @ center
 
 
-def _as_rows(X: ArrayLike) -> NDArray[np.floating[Any]]:
+def _as_rows(X: Any) -> NDArray[np.floating[Any]]:
     """Return rows as an array of float32 or float64, without a copy where it is one already."""
     if sparse.issparse(X):
         X = X.toarray()

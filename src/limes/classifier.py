@@ -433,13 +433,13 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         _check_choice("dtype", self.dtype, DTYPES)
         for name in ("n_borders", "blend"):
             value = getattr(self, name)
-            if value != "auto" and not (isinstance(value, Integral) and value >= 1):
+            if value != "auto" and not (isinstance(value, Integral) and int(value) >= 1):
                 raise ValueError(
                     f"{name} must be 'auto' or an integer of 1 or more, got {value!r}."
                 )
         for name, low, high in (("threshold", -1.0, 1.0), ("tolerance", 0.0, np.inf)):
             value = getattr(self, name)
-            if not (isinstance(value, Real) and low < value < high):
+            if not (isinstance(value, Real) and low < float(value) < high):
                 raise ValueError(
                     f"{name} must be a number between {low} and {high}, got {value!r}."
                 )

@@ -58,7 +58,8 @@ def draw_borders(fast: BordersClassifier, X: ArrayLike, y: ArrayLike, ax: "Axes"
     _draw_regions(fast, X, ax)
     for place, label in enumerate(fast.classes_):
         ax.scatter(
-            *X[y == label].T,
+            X[y == label, 0],
+            X[y == label, 1],
             s=6,
             alpha=0.5,
             linewidths=0,
@@ -66,7 +67,14 @@ def draw_borders(fast: BordersClassifier, X: ArrayLike, y: ArrayLike, ax: "Axes"
             label=f"rows of class {label}",
         )
     points, directions = border_points(fast)
-    ax.scatter(*points.T, s=14, color="black", zorder=3, label=f"{len(points)} border points")
+    ax.scatter(
+        points[:, 0],
+        points[:, 1],
+        s=14,
+        color="black",
+        zorder=3,
+        label=f"{len(points)} border points",
+    )
     length = 0.04 * np.ptp(X, axis=0).max()
     ax.quiver(
         *points.T,

@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from limes._typing import Array
 from limes.sources.protocol import Source
@@ -64,7 +65,7 @@ def find_borders(source: Source, below: Array, above: Array, *, tolerance: float
     return Borders(points, _mend_flat_normals(source, normals, points, below, above))
 
 
-def _can_shrink(low: Array, high: Array) -> Array:
+def _can_shrink(low: Array, high: Array) -> NDArray[np.bool_]:
     """Tell which brackets still have a number strictly between their ends."""
     middle = 0.5 * (low + high)
     return (low < middle) & (middle < high)

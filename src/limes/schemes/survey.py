@@ -94,8 +94,9 @@ def survey(
     ground = Ground(rows[~is_aside], members[~is_aside], before)
     fit = SCHEMES["pairwise" if scheme == "auto" else scheme]
     fitted = fit(source, ground, settings, seed=seed, n_jobs=n_jobs, verbose=verbose)
-    has_names = y is None or hasattr(inner, "classes_")
-    classes = np.asarray(source.classes) if has_names else np.unique(y)
+    # A function of rows has no labels of its own.
+    is_nameless = y is not None and not hasattr(inner, "classes_")
+    classes = np.unique(np.asarray(y)) if is_nameless else np.asarray(source.classes)
     return Survey(fitted, classes, chosen[is_aside], own[is_aside])
 
 
