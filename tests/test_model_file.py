@@ -288,7 +288,7 @@ class TestHostileHeader:
             (lambda h: h.pop("arrays"), "'arrays'"),
             (lambda h: h.update(arrays=[{}]), "array 0"),
             (lambda h: h["arrays"][0].update(dtype="|O"), "the type '|O'"),
-            (lambda h: h["arrays"][0].update(dtype="<U999999999"), "bytes for it"),
+            (lambda h: h["arrays"][0].update(dtype="<U99999999"), "bytes for it"),
             (lambda h: h["arrays"][0].update(shape=[2**47]), "bytes for it"),
             (lambda h: h["arrays"][0].update(shape=[-1]), "shape"),
             (lambda h: h["arrays"][0].update(shape=[0, 2**47, 2**47]), "array 0"),
@@ -345,6 +345,20 @@ class TestHostileHeader:
         stored = StoredModel(PairwiseScheme((line,), 10**6), np.arange(10**6), 1)
         write_model(tmp_path / "m.limes", stored)
         with pytest.raises(ValueError, match="expected 499999500000 values for 1000000 classes"):
+            limes.load(tmp_path / "m.limes")
+
+    @pytest.mark.parametrize("starts", [[0, 5, 7, 0], [0, 2, 1, 3], [0, 1, 2, 4], [1, 2, 3, 3]])
+    def test_sparse_rows_that_reach_beyond_their_arrays_are_refused(self, tmp_path, starts):
+        before = AffineMap.identity(3)
+        before.matrix.indptr[:] = starts
+        line = BorderMap(np.eye(3), np.ones((3, 3, 1)), np.ones((3, 1)), before)
+        write_model(tmp_path / "m.limes", StoredModel(PairwiseScheme((line,), 2), np.arange(2), 3))
+        with pytest.raises(ValueError, match="expected rows that follow each other"):
+            limes.load(tmp_path / "m.limes")
+
+    def test_labels_are_numbers(self, tmp_path):
+        write_model(tmp_path / "m.limes", two_classes(np.array([0.0, np.nan])))
+        with pytest.raises(ValueError, match="expected labels that differ"):
             limes.load(tmp_path / "m.limes")
 
     @pytest.mark.parametrize("number", [np.nan, np.inf])

@@ -62,5 +62,5 @@ def from_stored(stored: StoredModel, *, name: str) -> BordersClassifier:
     try:
         empty._check_parameters()
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{name}: expected parameters of a classifier: {error}") from None
+        raise ValueError(f"{name}: expected parameters of a classifier: {error!s:.200}") from None
     return restore(stored, empty)

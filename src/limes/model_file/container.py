@@ -53,7 +53,7 @@ class Container:
 
 def fail(name: str, byte: int, expected: str, found: object) -> NoReturn:
     """Say in one line which file is wrong, where, and how."""
-    text = found if isinstance(found, str) else repr(found)
+    text = " ".join((found if isinstance(found, str) else repr(found)).split())
     shown = text if len(text) <= 80 else f"{text[:77]}..."
     raise ValueError(f"{name}, byte {byte}: expected {expected}, found {shown}.")
 

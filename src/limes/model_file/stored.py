@@ -207,7 +207,8 @@ def _classes(decoder: Decoder, header: dict[str, Any], scheme: Scheme) -> Labels
     classes = decoder.array(decoder.entry(header, "classes", dict), "array")
     if classes.shape != (scheme.n_classes,) or scheme.n_classes < 2:
         decoder.container.fail(f"{scheme.n_classes} labels, at least two", classes.shape)
-    if len(np.unique(classes)) < len(classes):
+    is_number = classes.dtype.kind != "f" or bool(np.isfinite(classes).all())
+    if len(np.unique(classes)) < len(classes) or not is_number:
         decoder.container.fail("labels that differ", classes.tolist())
     return classes.copy()
 
