@@ -279,7 +279,7 @@ class TestBadInput:
     def test_a_wrong_number_of_features_is_told(self, fast, moons):
         with pytest.raises(ValueError, match="3 features"):
             fast.predict(np.zeros((4, 3)))
-        with pytest.raises(ValueError, match="must have 2 features.* got 3"):
+        with pytest.raises(ValueError, match=r"must have 2 features.* got 3"):
             accelerate(SVC().fit(*moons), np.zeros((4, 3)))
 
     @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
@@ -322,7 +322,7 @@ class TestBadInput:
             accelerate(model, X[is_kept], y[is_kept])
 
     def test_one_class_has_no_border(self, moons):
-        with pytest.raises(ValueError, match="at least two classes.*one class"):
+        with pytest.raises(ValueError, match=r"at least two classes.*one class"):
             BordersClassifier().fit(moons[0], np.zeros(len(moons[0])))
 
     def test_a_threshold_is_for_two_classes(self, blobs):

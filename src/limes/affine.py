@@ -95,7 +95,7 @@ def _solve_row(matrix: Any, target: Array) -> Array:
     """Return a raw row that the matrix maps to the target."""
     dense = to_dense(matrix)
     if not sparse.issparse(matrix):
-        return np.linalg.lstsq(dense.T, target, rcond=None)[0]
+        return np.asarray(np.linalg.lstsq(dense.T, target, rcond=None)[0], dtype=np.float64)
     squared = np.square(dense).sum(axis=0)
     weights = np.divide(target, squared, out=np.zeros_like(target), where=squared > 0)
     return dense @ weights

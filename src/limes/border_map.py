@@ -250,8 +250,8 @@ def row_cost(maps: Sequence[BorderMap]) -> int:
 def _mean_point(maps: Sequence[BorderMap]) -> Array:
     """Return the middle of all points: float32 has the most digits around it.
 
-    It is rounded to a power of two as large as the points' spread, so that taking it from points and
-    rows with few digits (whole numbers, say) is exact, and what is equally near stays so.
+    It is rounded to a power of two as large as the points' spread, so that taking it from points
+    and rows with few digits (whole numbers, say) is exact, and what is equally near stays so.
     """
     points = np.concatenate([one.points for one in maps])
     spread = np.ptp(points, axis=0)

@@ -360,7 +360,7 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self.agreement_error_ = float(np.sqrt(a * b / (a + b + 1)) / (a + b))
 
     def _check_rows(self, X: ArrayLike) -> Any:
-        """Return rows as the core takes them; whether they are finite is looked at block by block."""
+        """Return rows as the core takes them; block by block it is seen whether they are finite."""
         check_is_fitted(self, "scheme_")
         if self._is_plain(X):
             return X

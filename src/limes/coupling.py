@@ -147,8 +147,8 @@ def log_odds_and_slopes(pair_probabilities: ArrayLike, one: int) -> tuple[Array,
     """Return one class's coupled log odds against the best other, and their derivatives.
 
     With q the solution of (Q + ee') q = e, which is p up to a factor, the log odds are
-    log q_one - log q_other, and their derivative is -a' dQ q, where a solves the same system for the
-    gradient of the log odds in q.
+    log q_one - log q_other, and their derivative is -a' dQ q, where a solves the same system for
+    the gradient of the log odds in q.
 
     Parameters
     ----------

@@ -116,14 +116,14 @@ def _codes_of_labels(model: Any, y: Labels) -> Codes:
     known = np.isin(y, classes)
     if not known.all():
         raise ValueError(
-            f"y has the label {y[~known][:1].tolist()[0]!r}, which the source does not know: its classes are "
-            f"{classes.tolist()!r}. Give the labels that it was fitted with, or none."
+            f"y has the label {y[~known][:1].tolist()[0]!r}, which the source does not know: its "
+            f"classes are {classes.tolist()!r}. Give the labels that it was fitted with, or none."
         )
     absent = classes[~np.isin(classes, y)]
     if len(absent):
         raise ValueError(
-            f"y has no row of the class {absent.tolist()[0]!r}, which the source knows. Give rows of every "
-            "class, or leave y out."
+            f"y has no row of the class {absent.tolist()[0]!r}, which the source knows. Give rows "
+            "of every class, or leave y out."
         )
     order = np.argsort(classes)
     return order[np.searchsorted(classes, y, sorter=order)]
