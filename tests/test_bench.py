@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 from sklearn.datasets import make_moons
 
 from limes._core import thread_count
@@ -280,8 +281,23 @@ def test_nothing_to_draw_is_said(tmp_path):
 def test_a_file_without_labels_is_refused(tmp_path):
     path = tmp_path / "rows.npz"
     np.savez(path, X=np.zeros((3, 2)))
-    with pytest.raises(ValueError, match="must hold the arrays X and y"):
+    with pytest.raises(ValueError, match="must have labels to learn from"):
         load_problem(str(path))
+
+
+def test_a_file_with_parts_is_not_split(problem, tmp_path):
+    path = tmp_path / "parts.npz"
+    names = ("X_train", "y_train", "X_test", "y_test")
+    np.savez(path, **{name: getattr(problem, name) for name in names})
+    found = load_problem(str(path), C=3.0)
+    assert_array_equal(found.X_test, problem.X_test)
+    assert_array_equal(found.y_train, problem.y_train)
+    assert (found.name, found.C, found.gamma) == ("parts", 3.0, "scale")
+
+
+def test_an_unknown_dataset_is_named():
+    with pytest.raises(ValueError, match="'mnits'"):
+        load_problem("mnits")
 
 
 @pytest.mark.data

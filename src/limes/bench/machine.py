@@ -5,7 +5,7 @@ from functools import cache
 from importlib.metadata import packages_distributions, version
 from pathlib import Path
 
-from joblib import cpu_count  # type: ignore[import-untyped]
+from joblib import cpu_count
 
 from limes._core import cpu_path
 from limes.bench.peers.peer import top_packages

@@ -6,16 +6,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from joblib import hash as digest  # type: ignore[import-untyped]
+from joblib import hash as digest
 from numpy.typing import DTypeLike, NDArray
+from scipy.sparse import issparse
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import Pipeline
 
 from limes.datasets import load, parameters
+from limes.files import RowOptions, read_rows
 from limes.preprocessing import standardizer
 
 # The share of the rows of a file without a split of its own that is tested on.
 TEST_SHARE = 0.4
+PARTS = ("train", "test")
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,8 +94,9 @@ def load_problem(
     Parameters
     ----------
     name : str
-        Such as "sat"; or the path of an ``.npz`` file with the arrays ``X_train``, ``y_train``,
-        ``X_test`` and ``y_test``, or with ``X`` and ``y``, which are split at random.
+        Such as "sat"; or the path of a file of rows with labels, in any format that
+        ``limes.files`` reads. A part is kept for testing at random, unless it is an ``.npz`` file
+        with ``X_train``, ``y_train``, ``X_test`` and ``y_test``.
     seed : int, default=0
         Of a random split.
     C, gamma : float or None, default=None
@@ -109,7 +113,9 @@ def load_problem(
     >>> load_problem("sat").X_test.shape  # doctest: +SKIP
     (2000, 36)
     """
-    problem = _read(Path(name), seed) if name.endswith(".npz") else _load(name, seed)
+    path = Path(name)
+    is_file = bool(path.suffix) or len(path.parts) > 1 or path.is_file()
+    problem = _read(path, seed) if is_file else _load(name, seed)
     asked: dict[str, Any] = {"C": C, "gamma": gamma}
     return replace(problem, **{key: value for key, value in asked.items() if value is not None})
 
@@ -122,20 +128,24 @@ def _load(name: str, seed: int) -> Problem:
 
 
 def _read(path: Path, seed: int) -> Problem:
-    """Read the arrays of a file, split if they are not."""
+    """Read the rows of a file, split if they are not."""
+    if path.suffix == ".npz" and _has_parts(path):
+        (X_train, y_train), (X_test, y_test) = (_read_part(path, part) for part in PARTS)
+    else:
+        parts = train_test_split(*_read_part(path, None), test_size=TEST_SHARE, random_state=seed)
+        X_train, X_test, y_train, y_test = parts
+    return Problem(path.stem, X_train, y_train, X_test, y_test, seed=seed)
+
+
+def _has_parts(path: Path) -> bool:
+    """Tell whether an archive has training and test rows of its own."""
     with np.load(path, allow_pickle=False) as archive:
-        arrays = {key: archive[key] for key in archive.files}
-    if {"X", "y"} <= arrays.keys():
-        parts = train_test_split(
-            arrays["X"], arrays["y"], test_size=TEST_SHARE, random_state=seed, stratify=arrays["y"]
-        )
-        arrays = dict(zip(("X_train", "X_test", "y_train", "y_test"), parts, strict=True))
-    wanted = ("X_train", "y_train", "X_test", "y_test")
-    if not set(wanted) <= arrays.keys():
-        raise ValueError(
-            f"{path} must hold the arrays X and y, or {', '.join(wanted)}; it holds "
-            f"{sorted(arrays)!r}."
-        )
-    X_train, y_train, X_test, y_test = (arrays[key] for key in wanted)
-    rows = (X_train.astype(float), y_train, X_test.astype(float), y_test)
-    return Problem(path.stem, *rows, seed=seed)
+        return all(f"X_{part}" in archive.files for part in PARTS)
+
+
+def _read_part(path: Path, part: str | None) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Read rows with their labels; sparse ones become dense, as not every peer takes them."""
+    X, y, _ = read_rows(path, RowOptions(part=part))
+    if y is None:
+        raise ValueError(f"{path} must have labels to learn from, got rows alone.")
+    return np.asarray(X.toarray() if issparse(X) else X, dtype=np.float64), y

@@ -44,6 +44,11 @@ class Effort:
     batch_rows: int = 20_000
     turn_seconds: float = 0.05
 
+    def __post_init__(self) -> None:
+        for name in ("n_turns", "batch_rows"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be 1 or more, got {getattr(self, name)!r}.")
+
 
 @dataclass(frozen=True, eq=False)
 class Entrant:

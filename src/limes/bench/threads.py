@@ -4,8 +4,8 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from joblib import cpu_count  # type: ignore[import-untyped]
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+from joblib import cpu_count
+from threadpoolctl import threadpool_limits
 
 
 def n_threads_of(word: str) -> int:
