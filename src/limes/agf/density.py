@@ -82,6 +82,11 @@ class LocalDensity(DensityMixin, BaseEstimator):
         """
         return float(np.sum(self.score_samples(X)))
 
+    def _balance(self) -> float:
+        """Return the number of rows to look at, by the law of the least mean squared error."""
+        power = min(0.5, 4 / (self._training.n_features + 4))
+        return float(self._training.n_rows**power)
+
     def _settle(self) -> None:
         """Check the parameters and settle the ones left to the training rows."""
         raise NotImplementedError
@@ -106,8 +111,8 @@ class AGFDensity(LocalDensity):
     ----------
     total_weight : float or "auto", default="auto"
         The sum W of the weights, below the number of neighbours: the larger, the smoother.
-        "auto" is the square root of the number of training rows, or half of ``n_neighbors``
-        if that is less.
+        "auto" is the power min(1/2, 4/(D + 4)) of the number of training rows, which balances
+        noise against smoothing, or half of ``n_neighbors`` if that is less.
     n_neighbors : int or None, default=None
         How many of the nearest training rows have a weight; None is for all of them.
 
@@ -120,9 +125,9 @@ class AGFDensity(LocalDensity):
 
     Notes
     -----
-    As with all densities of nearest neighbours, the integral over all space is not exactly 1,
-    and tails are heavy. Where at least W training rows coincide with a row, the bandwidth is 0
-    and the density infinite.
+    As with nearest neighbours, the density far away falls only with the inverse volume, so that
+    its integral over all space is not 1 and its likelihood does not tell the best W. Where at
+    least W training rows coincide with a row, the bandwidth is 0 and the density infinite.
 
     Examples
     --------
@@ -146,7 +151,7 @@ class AGFDensity(LocalDensity):
             n_available = check_n_neighbors(self.n_neighbors, self._training.n_rows)
         if is_auto(self.total_weight):
             check_enough_rows(self._training.n_rows)
-            self.total_weight_ = min(math.sqrt(self._training.n_rows), n_available / 2)
+            self.total_weight_ = min(self._balance(), n_available / 2)
         else:
             self.total_weight_ = check_total_weight(self.total_weight, n_available)
         self._scope = adaptive_scope(self._training, self.total_weight_, self.n_neighbors)
@@ -173,8 +178,8 @@ class NeighborsDensity(LocalDensity):
     Parameters
     ----------
     n_neighbors : int or "auto", default="auto"
-        The number k of neighbours. "auto" is the square root of the number of training rows,
-        rounded up.
+        The number k of neighbours. "auto" is the power min(1/2, 4/(D + 4)) of the number of
+        training rows, rounded up.
 
     Attributes
     ----------
@@ -202,9 +207,9 @@ class NeighborsDensity(LocalDensity):
         """Check the number of neighbours, or settle it."""
         n_rows = self._training.n_rows
         if is_auto(self.n_neighbors):
-            self.n_neighbors_ = math.ceil(math.sqrt(n_rows))
+            self.n_neighbors_ = math.ceil(self._balance())
         else:
-            self.n_neighbors_ = check_n_neighbors(self.n_neighbors, n_rows)
+            self.n_neighbors_ = check_n_neighbors(self.n_neighbors, n_rows, unset="auto")
 
     def _log_share(self) -> float:
         """Return log(k / n)."""

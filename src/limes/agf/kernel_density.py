@@ -51,7 +51,7 @@ class KernelDensityClassifier(GaussianVote):
     --------
     >>> model = KernelDensityClassifier(bandwidth=2)
     >>> model = model.fit([[0], [1], [9], [10]], ["a", "a", "b", "b"])
-    >>> model.predict_proba([[5], [1000]])
+    >>> model.predict_proba([[5], [1000]]).round(3)
     array([[0.5, 0.5],
            [0. , 1. ]])
     """

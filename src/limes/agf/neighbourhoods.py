@@ -1,5 +1,6 @@
 """Which training rows have a say at a row, and how much: blocks of Gaussian weights."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -9,16 +10,16 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from limes.agf.bandwidths import gaussian_weights, solve_bandwidths
-from limes.agf.training_rows import TrainingRows, split_rows
+from limes.agf.training_rows import TrainingRows, nearest_others, split_rows
 
 Array = NDArray[Any]
 
 # Weight left out by a truncation, as a share of the whole: below rounding.
 LEFT_OUT = 1e-14
-# A tree pays only for many rows of few features; measured at 2 to 4 features.
-FEWEST_ROWS, MOST_FEATURES, LARGEST_SHARE = 2000, 4, 1 / 8
-# Rows asked how many neighbours they need, and the room left for rows that need more.
-N_PILOT_ROWS, ROOM = 64, 1.5
+# A tree pays for many rows of few features: it is slower a row, but looks at a small share.
+FEWEST_ROWS, MOST_FEATURES, LARGEST_SHARE = 2000, 4, 1 / 20
+# Rows asked how many neighbours they need, the share of them to be met, and room to spare.
+N_PILOT_ROWS, MET_SHARE, ROOM = 64, 0.9, 1.2
 
 
 @dataclass(frozen=True)
@@ -128,12 +129,13 @@ def _count_enough(training: TrainingRows, width: Width) -> int | None:
     n_rows = training.n_rows
     if n_rows < FEWEST_ROWS or training.n_features > MOST_FEATURES:
         return None
-    pilots = training.rows[np.linspace(0, n_rows - 1, N_PILOT_ROWS).astype(int)]
-    counts = [
-        np.count_nonzero((part.weights * n_rows > LEFT_OUT), axis=1).max()
-        for part in _weigh_all(training, pilots, np.arange(len(pilots)), width)
-    ]
-    n_enough = int(ROOM * max(counts)) + 1
+    counts: list[int] = []
+    pilots = np.linspace(0, n_rows - 1, N_PILOT_ROWS).astype(np.intp)
+    for block in split_rows(len(pilots), n_rows):
+        squared, index = nearest_others(training, pilots[block], n_rows - 1)
+        part = weigh(squared, index, pilots[block], width, n_rows)
+        counts.extend(np.count_nonzero(part.weights * n_rows > LEFT_OUT, axis=1))
+    n_enough = math.ceil(ROOM * float(np.quantile(counts, MET_SHARE)))
     return n_enough if n_enough < LARGEST_SHARE * n_rows else None
 
 

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 
-def check_n_neighbors(n_neighbors: Any, n_rows: int) -> int:
+def check_n_neighbors(n_neighbors: Any, n_rows: int, *, unset: Any = None) -> int:
     """Return a number of neighbours that the training rows can give."""
     if not _is_a(n_neighbors, Integral):
-        raise TypeError(f"n_neighbors must be a whole number, got {n_neighbors!r}.")
+        raise TypeError(f"n_neighbors must be a whole number or {unset!r}, got {n_neighbors!r}.")
     if not 1 <= n_neighbors <= n_rows:
         raise ValueError(
             f"n_neighbors must be from 1 to the number of training rows, n_samples={n_rows}, "

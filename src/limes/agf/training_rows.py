@@ -114,17 +114,21 @@ class TrainingRows:
         if self.has_tree:
             distances, index = self.tree.query(placed, k=n_neighbors)
             return distances * distances, index
-        return take_nearest(self.squared_distances(placed), n_neighbors)
+        return _take_nearest(self.squared_distances(placed), n_neighbors)
 
     def split(self, n_rows: int, n_neighbors: int) -> Iterator[slice]:
         """Cut rows into blocks for which distances of the nearest can be held."""
         return split_rows(n_rows, n_neighbors if self.has_tree else self.n_rows)
 
 
-def take_nearest(squared: Array, n_neighbors: int) -> tuple[Array, Array]:
-    """Return the smallest squared distances of each row and where they stand, in no order."""
-    index = np.argpartition(squared, n_neighbors - 1, axis=1)[:, :n_neighbors]
-    return np.take_along_axis(squared, index, axis=1), index
+def nearest_others(training: TrainingRows, which: Array, n_neighbors: int) -> tuple[Array, Array]:
+    """Return squared distances and indices of the training rows nearest to some of them.
+
+    A row is not its own neighbour; rows that coincide with it are.
+    """
+    squared = training.squared_distances(training.rows[which])
+    squared[np.arange(len(which)), which] = np.inf
+    return _take_nearest(squared, n_neighbors)
 
 
 def split_rows(n_rows: int, width: int) -> Iterator[slice]:
@@ -132,3 +136,9 @@ def split_rows(n_rows: int, width: int) -> Iterator[slice]:
     n_block = max(1, BLOCK_SIZE // width)
     for start in range(0, n_rows, n_block):
         yield slice(start, min(start + n_block, n_rows))
+
+
+def _take_nearest(squared: Array, n_neighbors: int) -> tuple[Array, Array]:
+    """Return the smallest squared distances of each row and where they stand, in no order."""
+    index = np.argpartition(squared, n_neighbors - 1, axis=1)[:, :n_neighbors]
+    return np.take_along_axis(squared, index, axis=1), index

@@ -13,12 +13,12 @@ from limes.agf.parameters import (
     check_total_weight,
     is_auto,
 )
-from limes.agf.training_rows import TrainingRows, split_rows, take_nearest
+from limes.agf.training_rows import TrainingRows, nearest_others, split_rows
 
 Array = NDArray[Any]
 
-# A few hundred rows tell the candidates apart; more would only lengthen the fit.
-N_PILOT_ROWS = 256
+# A few hundred rows tell the candidates apart; fewer of many training rows, to bound the fit.
+MOST_PILOT_ROWS, FEWEST_PILOT_ROWS, N_PILOT_DISTANCES = 256, 64, 2**22
 # From nearest neighbour (many features) to a wide mean (few); the widest wins a tie.
 TOTAL_WEIGHTS = tuple(2.0**power for power in range(5, -5, -1))
 
@@ -46,9 +46,7 @@ def leave_one_out_errors(
     pilots = _pilot_rows(training.n_rows)
     errors = np.zeros(len(widths))
     for block in split_rows(len(pilots), training.n_rows):
-        squared = training.squared_distances(training.rows[pilots[block]])
-        squared[np.arange(len(squared)), pilots[block]] = np.inf
-        squared, index = take_nearest(squared, n_others)
+        squared, index = nearest_others(training, pilots[block], n_others)
         for place, width in enumerate(widths):
             part = weigh(squared, index, pilots[block], width, training.n_rows)
             errors[place] += np.square(part.spread(part.weights) @ targets - targets[part.at]).sum()
@@ -65,4 +63,5 @@ def _choose_total_weight(training: TrainingRows, targets: Array, n_neighbors: in
 
 def _pilot_rows(n_rows: int) -> NDArray[np.intp]:
     """Return evenly spaced rows: of rows in order of class, some of each large class."""
-    return np.linspace(0, n_rows - 1, min(n_rows, N_PILOT_ROWS)).astype(np.intp)
+    n_pilots = max(FEWEST_PILOT_ROWS, min(MOST_PILOT_ROWS, N_PILOT_DISTANCES // n_rows))
+    return np.linspace(0, n_rows - 1, min(n_rows, n_pilots)).astype(np.intp)
