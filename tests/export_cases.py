@@ -1,5 +1,7 @@
 """Fitted classifiers of every kind, which files and exports must reproduce."""
 
+from copy import copy
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -12,6 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from limes import accelerate
+from limes.export.packed import pack
 
 
 def moons():
@@ -157,3 +160,56 @@ def rows_like(fast, n_rows, *, seed=0):
 
 def _raw_points(one):
     return one.points if one.before is None else one.before.undo(one.points)
+
+
+def in_dtype(fast, dtype):
+    """The same classifier, computing in another type."""
+    again = copy(fast)
+    again.scheme_ = replace(fast.scheme_, double=dtype == "float64")
+    return again
+
+
+def is_uncertain(fast, X, dtype):
+    """Rows whose label, and rows whose nearest point, may depend on how numbers are rounded.
+
+    The bounds are those of sums of products: one unit in the last place for each term.
+    """
+    scheme, eps = fast.scheme_, np.finfo(dtype).eps
+    packed = pack(scheme, np.float64)
+    t = X.astype(float) - packed.center
+    size = np.abs(t) + 2 * eps * np.abs(packed.center)
+    z, z_size = t, size
+    if packed.projection is not None:
+        z, z_size = t @ packed.projection, size @ np.abs(packed.projection)
+    unit = (2 * packed.n_features + 8) * eps
+    is_tie, bounds = np.zeros(len(X), bool), []
+    for one in packed.maps:
+        scores = one.biases - z @ one.weights.T
+        error = unit * (np.abs(one.biases) + z_size @ np.abs(one.weights).T)
+        order = np.argsort(scores, axis=1, kind="stable")[:, : one.n_blended + 1]
+        gaps = np.take_along_axis(scores, order, 1)
+        slack = 2 * np.take_along_axis(error, order, 1).max(axis=1)
+        if one.n_points > 1 and one.n_blended == 1:
+            is_tie |= gaps[:, 1] - gaps[:, 0] <= slack
+        own = np.arange(len(X))[:, None], order[:, : one.n_blended]
+        each = np.einsum("nk,ick->nic", t, one.functions) + one.offsets
+        each_size = np.einsum("nk,ick->nic", size, np.abs(one.functions)) + np.abs(one.offsets)
+        bound = unit * each_size[own].max(axis=1)
+        if one.n_blended > 1:
+            reach = (gaps[:, -1:] - gaps[:, :-1]).sum(axis=1)
+            share = np.minimum(1.0, one.n_blended * slack / np.maximum(reach, 1e-300))
+            bound += share[:, None] * np.ptp(each[own], axis=1) * 2
+        bounds.append(bound)
+    values = in_dtype(fast, "float64").scheme_.values(X.astype(float))
+    return is_tie | _is_close(scheme, values, np.hstack(bounds)), is_tie
+
+
+def _is_close(scheme, values, bound):
+    """Rows where values that near to each other, or to zero, decide."""
+    if scheme.name == "pairwise" and (scheme.n_classes == 2 or scheme.by_vote):
+        return (np.abs(values) <= bound).any(axis=1)
+    if scheme.name == "pairwise":
+        values = scheme.own_probabilities(values)
+        bound = 4 * scheme.n_classes * bound + 100 * np.finfo(np.float32).eps
+    best = np.sort(values, axis=1)[:, -2:]
+    return best[:, 1] - best[:, 0] <= 2 * bound.max(axis=1)
