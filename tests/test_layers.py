@@ -37,6 +37,7 @@ STEPS = {
     "export": 7,
     "files": 7,
     "html_report": 7.5,
+    "source_file": 7,
     "scale": 7,
     "datasets": 7,
     "linear": 7,

@@ -122,7 +122,7 @@ class CsvTable:
         self._stream = stream
         self._name = name
         self._delimiter = delimiter
-        self._has_names = has_names
+        self.has_names = has_names
         self._names = names
 
     def batches(self, numbers: Sequence[str], texts: Sequence[str]) -> Iterator[Any]:
@@ -135,7 +135,7 @@ class CsvTable:
                     use_threads=False,
                     block_size=BLOCK_BYTES,
                     column_names=self._names,
-                    skip_rows=int(self._has_names),
+                    skip_rows=int(self.has_names),
                 ),
                 parse_options=options.ParseOptions(delimiter=self._delimiter),
                 convert_options=options.ConvertOptions(

@@ -1,7 +1,7 @@
 """Rows from a file of any format, in pieces or whole."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from limes.files.batch import Batch, join_labels
-from limes.files.columns import choose_columns, find_place
+from limes.files.columns import Columns, choose_columns, find_place
 from limes.files.formats import find_format
 
 # Sparse rows with more than this share of values that are not zero take less room dense.
@@ -32,6 +32,9 @@ class RowOptions:
         the first and -1 for the last. None takes the column called "label", if there is one.
     columns : tuple of str or None, default=None
         Names of the features, where not all other columns are.
+    expected : tuple of str or None, default=None
+        Names of the features that a model was trained on: found by name in a file that has
+        names, by place in one that has none.
     n_features : int or None, default=None
         Features of a row of LIBSVM text, which names only those that are not zero.
     part : str or None, default=None
@@ -47,6 +50,7 @@ class RowOptions:
     format: str | None = None
     label: str | None = None
     columns: tuple[str, ...] | None = None
+    expected: tuple[str, ...] | None = None
     n_features: int | None = None
     part: str | None = None
     delimiter: str | None = None
@@ -202,11 +206,20 @@ def _open_csv(path: Path, options: RowOptions, stack: ExitStack) -> RowFile:
 
     style = CsvOptions(options.delimiter, options.header)
     names, table = stack.enter_context(open_csv(path, style))
-    columns = choose_columns(names, file=str(path), label=options.label, features=options.columns)
+    columns = _choose(names, path, options, has_names=table.has_names)
     others = [name for name in names if name not in columns.features]
     texts = others if options.keep else [name for name in others if name == columns.label]
     pieces = as_batches(table.batches(columns.features, texts), path, columns, keep=options.keep)
-    return RowFile(path, "csv", columns.features, len(columns.features), None, pieces)
+    given = columns.features if table.has_names else None
+    return RowFile(path, "csv", given, len(columns.features), None, pieces)
+
+
+def _choose(
+    names: Sequence[str], path: Path, options: RowOptions, *, has_names: bool = True
+) -> Columns:
+    """Choose the columns of a table: those asked for, else those that the model knows."""
+    wanted = options.columns or (options.expected if has_names else None)
+    return choose_columns(names, file=str(path), label=options.label, features=wanted)
 
 
 def _open_parquet(path: Path, options: RowOptions, stack: ExitStack) -> RowFile:
@@ -214,9 +227,7 @@ def _open_parquet(path: Path, options: RowOptions, stack: ExitStack) -> RowFile:
     from limes.files.tables import open_parquet, parquet_batches
 
     table = stack.enter_context(open_parquet(path))
-    columns = choose_columns(
-        table.schema_arrow.names, file=str(path), label=options.label, features=options.columns
-    )
+    columns = _choose(table.schema_arrow.names, path, options)
     pieces = parquet_batches(table, path, columns, keep=options.keep)
     n_rows = table.metadata.num_rows
     return RowFile(path, "parquet", columns.features, len(columns.features), n_rows, pieces)
@@ -227,9 +238,7 @@ def _open_arrow(path: Path, options: RowOptions, stack: ExitStack) -> RowFile:
     from limes.files.tables import arrow_batches, open_arrow
 
     table = stack.enter_context(open_arrow(path))
-    columns = choose_columns(
-        table.schema.names, file=str(path), label=options.label, features=options.columns
-    )
+    columns = _choose(table.schema.names, path, options)
     pieces = arrow_batches(table, path, columns, keep=options.keep)
     return RowFile(path, "arrow", columns.features, len(columns.features), None, pieces)
 

@@ -1,5 +1,7 @@
 """Tables of named columns: CSV, Parquet and Arrow files as rows, and rows as such files."""
 
+import csv
+import io
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -197,10 +199,17 @@ class TableWriter:
             return pyarrow.parquet.ParquetWriter(self._stream, self._schema)
         if self._kind == "arrow":
             return pyarrow.ipc.new_file(self._stream, self._schema)
-        options = pyarrow.csv.WriteOptions(
-            delimiter=self._delimiter, quoting_style="needed", quoting_header="needed"
-        )
+        self._stream.write(self._header())
+        options = pyarrow.csv.WriteOptions(include_header=False, delimiter=self._delimiter)
         return pyarrow.csv.CSVWriter(self._stream, self._schema, write_options=options)
+
+    def _header(self) -> bytes:
+        """Return the names, quoted only where they must be: pyarrow would quote all."""
+        text = io.StringIO()
+        csv.writer(text, delimiter=self._delimiter, lineterminator="\n").writerow(
+            self._schema.names
+        )
+        return text.getvalue().encode()
 
 
 def _as_arrow(array: Any) -> Any:
