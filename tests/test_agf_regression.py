@@ -63,9 +63,9 @@ def test_the_weight_left_open_follows_the_noise(rng):
     X = rng.random((500, 1))
     smooth = AGFRegressor().fit(X, np.sin(40 * X[:, 0]))
     noise = AGFRegressor().fit(X, rng.normal(size=500))
-    assert smooth.total_weight_ < noise.total_weight_ == 32
+    assert smooth.total_weight_ < 8 <= noise.total_weight_
     rows = np.linspace(0.05, 0.95, 50)
-    assert_allclose(smooth.predict(rows[:, None]), np.sin(40 * rows), atol=0.15)
+    assert smooth.score(rows[:, None], np.sin(40 * rows)) > 0.99
 
 
 def test_float32_rows_give_what_float64_rows_give(rng):

@@ -160,7 +160,7 @@ class AGFClassifier(GaussianVote):
     total_weight : float or "auto", default="auto"
         The sum W of the weights, below the number of neighbours: the larger, the smoother;
         towards 0 it becomes the nearest neighbour. The more features, the smaller the best
-        one. "auto" takes the one, from 32 to 1/16, with the least leave-one-out Brier score.
+        one. "auto" takes the one, from 32 to 1/2048, with the least leave-one-out Brier score.
     n_neighbors : int or None, default=None
         How many of the nearest training rows have a say. None is for all of them, which has
         no jumps where neighbours change.

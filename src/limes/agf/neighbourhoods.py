@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from limes.agf.bandwidths import gaussian_weights, solve_bandwidths
+from limes.agf.threads import calm_blas
 from limes.agf.training_rows import TrainingRows, nearest_others, split_rows
 
 Array = NDArray[Any]
@@ -90,16 +91,12 @@ class Neighbourhood:
 
 def neighbourhoods(training: TrainingRows, placed: Array, scope: Scope) -> Iterator[Neighbourhood]:
     """Weigh the training rows at each row, block by block; a later block may correct a row."""
-    everywhere, width, n_nearest = np.arange(len(placed)), scope.width, scope.n_nearest
-    if n_nearest is None:
-        yield from _weigh_all(training, placed, everywhere, width)
-        return
-    is_short = training.is_far(placed) & (not scope.is_cut)
-    for part in _weigh_nearest(training, placed, everywhere[~is_short], width, n_nearest):
-        left_out = (training.n_rows - n_nearest) * part.weights.min(axis=1)
-        is_short[part.at] = (left_out > LEFT_OUT) & (not scope.is_cut)
-        yield part
-    yield from _weigh_all(training, placed, everywhere[is_short], width)
+    everywhere = np.arange(len(placed))
+    with calm_blas(training.n_features):
+        if scope.n_nearest is None:
+            yield from _weigh_all(training, placed, everywhere, scope.width)
+        else:
+            yield from _weigh_nearest(training, placed, scope, scope.n_nearest)
 
 
 def adaptive_scope(training: TrainingRows, total_weight: float, n_neighbors: int | None) -> Scope:
@@ -139,6 +136,21 @@ def _count_enough(training: TrainingRows, width: Width) -> int | None:
     return n_enough if n_enough < LARGEST_SHARE * n_rows else None
 
 
+def _weigh_nearest(
+    training: TrainingRows, placed: Array, scope: Scope, n_nearest: int
+) -> Iterator[Neighbourhood]:
+    """Weigh the nearest training rows, then all where the nearest cannot stand for all."""
+    is_short = training.is_far(placed) & (not scope.is_cut)
+    at = np.flatnonzero(~is_short)
+    for block in training.split(len(at), n_nearest):
+        squared, index = training.nearest(placed[at[block]], n_nearest)
+        part = weigh(squared, index, at[block], scope.width, training.n_rows)
+        left_out = (training.n_rows - n_nearest) * part.weights.min(axis=1)
+        is_short[part.at] = (left_out > LEFT_OUT) & (not scope.is_cut)
+        yield part
+    yield from _weigh_all(training, placed, np.flatnonzero(is_short), scope.width)
+
+
 def _weigh_all(
     training: TrainingRows, placed: Array, at: Array, width: Width
 ) -> Iterator[Neighbourhood]:
@@ -146,12 +158,3 @@ def _weigh_all(
     for block in split_rows(len(at), training.n_rows):
         squared = width.distances(training, placed[at[block]])
         yield weigh(squared, None, at[block], width, training.n_rows)
-
-
-def _weigh_nearest(
-    training: TrainingRows, placed: Array, at: Array, width: Width, n_nearest: int
-) -> Iterator[Neighbourhood]:
-    """Weigh the nearest training rows at the rows named."""
-    for block in training.split(len(at), n_nearest):
-        squared, index = training.nearest(placed[at[block]], n_nearest)
-        yield weigh(squared, index, at[block], width, training.n_rows)

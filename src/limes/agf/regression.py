@@ -26,7 +26,7 @@ class AGFRegressor(RegressorMixin, BaseEstimator):
     ----------
     total_weight : float or "auto", default="auto"
         The sum W of the weights, below the number of neighbours: the larger, the smoother;
-        towards 0 it becomes the nearest neighbour. "auto" takes the one, from 32 to 1/16, with
+        towards 0 it becomes the nearest neighbour. "auto" takes the one, from 32 to 1/2048, with
         the least leave-one-out squared error.
     n_neighbors : int or None, default=None
         How many of the nearest training rows have a say; None is for all of them.

@@ -13,14 +13,15 @@ from limes.agf.parameters import (
     check_total_weight,
     is_auto,
 )
+from limes.agf.threads import calm_blas
 from limes.agf.training_rows import TrainingRows, nearest_others, split_rows
 
 Array = NDArray[Any]
 
 # A few hundred rows tell the candidates apart; fewer of many training rows, to bound the fit.
 MOST_PILOT_ROWS, FEWEST_PILOT_ROWS, N_PILOT_DISTANCES = 256, 64, 2**22
-# From nearest neighbour (many features) to a wide mean (few); the widest wins a tie.
-TOTAL_WEIGHTS = tuple(2.0**power for power in range(5, -5, -1))
+# From a wide mean (few features) to nearest neighbour (many); the widest wins a tie.
+TOTAL_WEIGHTS = tuple(32 * 4.0**-power for power in range(9))
 
 
 def settle_total_weight(
@@ -45,11 +46,13 @@ def leave_one_out_errors(
     """
     pilots = _pilot_rows(training.n_rows)
     errors = np.zeros(len(widths))
-    for block in split_rows(len(pilots), training.n_rows):
-        squared, index = nearest_others(training, pilots[block], n_others)
-        for place, width in enumerate(widths):
-            part = weigh(squared, index, pilots[block], width, training.n_rows)
-            errors[place] += np.square(part.spread(part.weights) @ targets - targets[part.at]).sum()
+    with calm_blas(training.n_features):
+        for block in split_rows(len(pilots), training.n_rows):
+            squared, index = nearest_others(training, pilots[block], n_others)
+            for place, width in enumerate(widths):
+                part = weigh(squared, index, pilots[block], width, training.n_rows)
+                means = part.spread(part.weights) @ targets
+                errors[place] += np.square(means - targets[part.at]).sum()
     return errors
 
 
