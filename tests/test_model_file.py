@@ -199,6 +199,69 @@ class TestOldVersions:
         assert fast.agreement_ == 0.984375
 
 
+class TestDocument:
+    """A reader written from docs/format.md alone, without anything of the package."""
+
+    def test_the_document_suffices_to_read_and_predict(self):
+        header, arrays = self.read((DATA / "version_1.limes").read_bytes())
+        rows = np.array([[-2.0, 1.0, 0.0], [3.0, 1.0, 1.0], [0.0, -4.0, 2.0], [9.0, 9.0, 9.0]])
+        values = np.column_stack([self.values(one, rows) for one in self.maps(header, arrays)])
+        votes = np.zeros((len(rows), 3), dtype=int)
+        for column, (first, second) in enumerate([(0, 1), (0, 2), (1, 2)]):
+            winners = np.where(values[:, column] > 0, second, first)
+            votes[np.arange(len(rows)), winners] += 1
+        labels = arrays[header["classes"]["array"]][votes.argmax(axis=1)]
+        expected = json.loads((DATA / "version_1.json").read_text())
+        assert labels.tolist() == expected["labels"]
+
+    def read(self, data):
+        assert data[:8] == bytes.fromhex("894C494D45530D0A")
+        version, n_header = np.frombuffer(data, "<u4", 2, offset=8)
+        assert version == 1
+        assert np.frombuffer(data, "<u8", 1, offset=16) == len(data)
+        assert sha256(data[:-32]).digest() == data[-32:]
+        header, place, arrays = json.loads(data[24 : 24 + n_header]), 24 + int(n_header), []
+        for one in header["arrays"]:
+            size = int(np.prod(one["shape"]))
+            flat = np.frombuffer(data, one["dtype"], size, offset=place)
+            arrays.append(flat.reshape(one["shape"], order=one.get("order", "C")))
+            place = -(-(place + flat.nbytes) // 64) * 64
+        assert place == len(data) - 32
+        return header, arrays
+
+    def maps(self, header, arrays):
+        """Points, normals, offsets, step and blend of each map."""
+        stored, width = header["scheme"]["fields"]["maps"], header["n_features"]
+        flat = {name: arrays[stored[name]] for name in ("points", "normals", "offsets")}
+        for n_points, n_values, number, blend in arrays[stored["table"]]:
+            step = stored["before"][number]
+            sizes = {
+                "points": (n_points, step["n_outputs"]),
+                "normals": (n_points, width, n_values),
+                "offsets": (n_points, n_values),
+            }
+            parts = {}
+            for name, shape in sizes.items():
+                parts[name] = flat[name][: np.prod(shape)].reshape(shape)
+                flat[name] = flat[name][np.prod(shape) :]
+            matrix = np.zeros((width, step["n_outputs"]))
+            starts, columns = arrays[step["indptr"]], arrays[step["indices"]]
+            for row in range(width):
+                for place in range(starts[row], starts[row + 1]):
+                    matrix[row, columns[place]] = arrays[step["data"]][place]
+            yield {**parts, "shift": arrays[step["shift"]], "matrix": matrix, "blend": int(blend)}
+
+    def values(self, one, rows):
+        z = (rows - one["shift"]) @ one["matrix"]
+        halves = np.square(z[:, None] - one["points"]).sum(axis=2) / 2
+        order = np.argsort(halves, axis=1, kind="stable")[:, : one["blend"] + 1]
+        ranked = np.take_along_axis(halves, order, axis=1)
+        weights = ranked[:, -1:] - ranked[:, :-1]
+        each = np.einsum("nd,mdq->nmq", rows, one["normals"]) + one["offsets"]
+        taken = np.take_along_axis(each[:, :, 0], order[:, :-1], axis=1)
+        return (weights * taken).sum(axis=1) / weights.sum(axis=1)
+
+
 class TestDamage:
     def test_every_byte_matters(self, saved, tmp_path):
         data = saved.read_bytes()
