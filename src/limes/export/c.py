@@ -16,7 +16,7 @@ __all__ = ["constant_bytes", "to_c"]
 
 # C's names for the two types of number.
 TYPES = {"float": "float32", "double": "float64"}
-SCHEMES = ("one-vs-rest", "pairwise")
+SCHEMES = ("one-vs-rest", "pairwise", "shared")
 
 
 def to_c(
@@ -192,7 +192,7 @@ def _own_probabilities(scheme: Scheme) -> list[str]:
     """Return the functions from values to probabilities."""
     if scheme.name == "pairwise":
         return [c_code.SIGMOID, c_code.TWO_OWN if scheme.n_classes == 2 else c_code.COUPLED_OWN]
-    return [c_code.REST_OWN]
+    return [c_code.SHARED_OWN if scheme.name == "shared" else c_code.REST_OWN]
 
 
 def _words(

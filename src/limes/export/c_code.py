@@ -247,6 +247,16 @@ static inline void @name@_own(const @name@_real *values, @name@_real *p) {
 
 """
 
+SHARED_OWN = """\
+static inline void @name@_own(const @name@_real *values, @name@_real *p) {
+    @name@_real sum = 0, most = values[@name@_highest(values)];
+    int c;
+    for (c = 0; c < @NAME@_CLASSES; ++c) sum += p[c] = @exp@(values[c] - most);
+    for (c = 0; c < @NAME@_CLASSES; ++c) p[c] /= sum;
+}
+
+"""
+
 PUT_FIRST = """\
 /* Let the winner share with the classes above it, as little as it takes to be first. */
 static inline void @name@_put_first(@name@_real *p, int winner) {

@@ -52,9 +52,17 @@ def _join_one_vs_rest(graph: Graph, scheme: Scheme, values: str) -> tuple[str, s
     return codes, _put_first(graph, own, codes, scheme.n_classes)
 
 
+def _join_shared(graph: Graph, scheme: Scheme, values: str) -> tuple[str, str]:
+    """Add the class of the largest value; the values are logits."""
+    codes = _highest(graph, values)
+    own = graph.add("Softmax", values, axis=1)
+    return codes, _put_first(graph, own, codes, scheme.n_classes)
+
+
 JOINS: dict[str, Callable[[Graph, Scheme, str], tuple[str, str]]] = {
     "pairwise": _join_pairwise,
     "one-vs-rest": _join_one_vs_rest,
+    "shared": _join_shared,
 }
 
 
