@@ -10,6 +10,7 @@ from limes import BordersClassifier
 @parametrize_with_checks(
     [
         BordersClassifier(random_state=0),
+        BordersClassifier(scheme="pairwise", random_state=0),
         BordersClassifier(SVC(), scheme="one-vs-rest", n_borders=20, random_state=0),
         BordersClassifier(LogisticRegression(), dtype="float64", random_state=0),
     ]

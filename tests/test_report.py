@@ -10,7 +10,7 @@ from limes import accelerate
 @pytest.fixture(scope="module")
 def fast(moons):
     X, y = moons
-    return accelerate(SVC(gamma=2).fit(X, y), X, random_state=0)
+    return accelerate(SVC(gamma=2).fit(X, y), X, scheme="pairwise", random_state=0)
 
 
 def test_a_report_has_the_skill_of_both(fast, moons):

@@ -1,7 +1,7 @@
 """The one data structure: points, and the linear functions of each."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -96,6 +96,19 @@ class BorderMap:
         """Build the map of a border that no row was found across: one value everywhere."""
         n_features = before.n_features if before is not None else len(point)
         return cls(point[None], np.zeros((1, n_features, 1)), np.array([[value]]), before)
+
+    def after(self, before: AffineMap | None) -> "BorderMap":
+        """Return the map that takes the rows from before a linear step."""
+        if before is None:
+            return self
+        normals = before.pull_back(self.normals.transpose(0, 2, 1)).transpose(0, 2, 1)
+        offsets = self.offsets - np.einsum("mdq,d->mq", normals, before.shift)
+        search = before if self.before is None else before.then(self.before)
+        return BorderMap(self.points, normals, offsets, search, self.blend)
+
+    def scaled(self, factor: float) -> "BorderMap":
+        """Return the map whose values are a multiple of these."""
+        return replace(self, normals=factor * self.normals, offsets=factor * self.offsets)
 
     @property
     def n_borders(self) -> int:

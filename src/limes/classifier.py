@@ -20,13 +20,12 @@ from limes.model_file import describe, write_model
 from limes.placement import PLACEMENTS
 from limes.report import Report, compare, pickled_size
 from limes.rows import blocks
+from limes.schemes.choosing import agreement_of
 from limes.schemes.fitting import Settings
 from limes.schemes.survey import SCHEMES, Survey, survey
 from limes.sources.named import with_feature_names
 from limes.sources.recognize import unwrap
 
-# One hundred border points are usually enough (the paper, section 2.2).
-DEFAULT_BORDERS = 100
 # Starting threads, and asking how many there may be, takes as long as this many rows.
 MIN_THREADED_ROWS = 2000
 BORDERS = ("predict", "probability")
@@ -45,17 +44,22 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         What is replaced: fitted on the same rows first, unless it is frozen
         (``sklearn.frozen.FrozenEstimator``), a LIBSVM model or a function of rows. None means
         ``SVC()``. Linear steps of a ``Pipeline`` before the classifier cost a prediction nothing.
-    scheme : {'auto', 'pairwise', 'one-vs-rest'}, default='auto'
-        How borders make up more than two classes.
+    scheme : {'auto', 'shared', 'pairwise', 'one-vs-rest'}, default='auto'
+        How borders make up more than two classes: one map for all, one for each pair (the paper),
+        or one for each class against the rest. 'auto' is 'shared' where it may be fitted to the
+        source, else 'pairwise'.
     n_borders : int or 'auto', default='auto'
-        Border points a map: for each pair of classes, or for each class against the rest.
+        Points a map: in all, for each pair, or for each class against the rest. 'auto' tries
+        several numbers in a shared map, the cheapest first, and takes the cheapest whose agreement
+        with the source, on rows kept aside, is within its error of the best; elsewhere it is 100.
     placement : {'auto', 'random', 'near', 'mixed'}, default='auto'
         Between which rows to search: any two across the border (the paper), near ones, or half of
         each.
     blend : int or 'auto', default='auto'
-        Number of nearest points whose linear functions are averaged; the paper's is 1.
+        Number of nearest points whose linear functions are averaged; the paper's is 1. 'auto' is 4
+        in a shared map, else 1.
     refine : bool, default=True
-        Fit the map to the source after the search, where the scheme knows how.
+        Whether 'auto' may choose a scheme that is fitted to the source.
     border : {'predict', 'probability'}, default='predict'
         Where a support vector machine's border lies: where its own ``predict`` changes, or where
         its calibrated probabilities are equal (the paper; ``svm-predict -b 1``).
@@ -96,6 +100,8 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         nan where there were too few rows to keep any aside.
     agreement_error_ : float
         Standard error of ``agreement_``.
+    tradeoff_ : list of Trial
+        What was tried to choose the number of points: scheme, points, cost, agreement.
     one_sided_ : list of int
         Numbers of the maps without a border, all rows being on one side of it.
 
@@ -109,8 +115,6 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     >>> from sklearn.svm import SVC
     >>> X, y = make_moons(500, noise=0.2, random_state=0)
     >>> fast = BordersClassifier(SVC(gamma=2), random_state=0).fit(X, y)
-    >>> fast.n_borders_
-    100
     >>> bool(fast.agreement_ > 0.95)
     True
     """
@@ -323,6 +327,7 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             y,
             settings=self._settings(),
             scheme=self.scheme,
+            refine=self.refine,
             by_probability=self.border == "probability",
             seed=_seed(self.random_state),
             n_jobs=self.n_jobs,
@@ -353,11 +358,8 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         own = np.empty(n_aside, dtype=np.intp)
         for place, codes in self._codes(X[found.aside]):
             own[place] = codes
-        hits = int(np.sum(own == found.aside_codes))
-        self.agreement_ = hits / n_aside if n_aside else float("nan")
-        # The deviation of a share after hits and misses, with half of each known beforehand.
-        a, b = hits + 0.5, n_aside - hits + 0.5
-        self.agreement_error_ = float(np.sqrt(a * b / (a + b + 1)) / (a + b))
+        self.agreement_, self.agreement_error_ = agreement_of(own, found.aside_codes)
+        self.tradeoff_ = found.trials
 
     def _check_rows(self, X: ArrayLike) -> Any:
         """Return rows as the core takes them; block by block it is seen whether they are finite."""
@@ -417,9 +419,9 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     def _settings(self) -> Settings:
         """Return the parameters of the search, what is left to us filled in."""
         return Settings(
-            n_borders=DEFAULT_BORDERS if self.n_borders == "auto" else int(self.n_borders),
+            n_borders=None if self.n_borders == "auto" else int(self.n_borders),
             placement="random" if self.placement == "auto" else self.placement,
-            blend=1 if self.blend == "auto" else int(self.blend),
+            blend=None if self.blend == "auto" else int(self.blend),
             tolerance=self.tolerance,
             level=float(np.arctanh(self.threshold)),
             double=self.dtype == "float64",

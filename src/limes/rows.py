@@ -17,7 +17,7 @@ MAX_ROWS = 20_000
 MAX_NUMBERS = 1 << 27
 # The share of rows kept aside to measure agreement, and the most that are worth asking about.
 ASIDE_SHARE = 0.2
-MAX_ASIDE = 2000
+MAX_ASIDE = 4000
 # A class keeps all its rows for the search below this number.
 MIN_CLASS_ROWS = 10
 

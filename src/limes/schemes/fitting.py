@@ -17,6 +17,8 @@ from limes.schemes.pairwise import PairwiseScheme
 from limes.schemes.protocol import Scheme
 from limes.sources.protocol import MulticlassSource, Shifted, Source
 
+# One hundred border points are usually enough (the paper, section 2.2).
+DEFAULT_BORDERS = 100
 # Rows of a class that are asked for their side of a border: a million pairs to choose from.
 MAX_CLASS_ROWS = 1000
 
@@ -27,12 +29,12 @@ class Settings:
 
     Parameters
     ----------
-    n_borders : int
-        Border points of each map.
+    n_borders : int or None
+        Border points of each map; None leaves it to the scheme.
     placement : str
         Between which rows to search.
-    blend : int
-        Number of nearest points whose functions are averaged.
+    blend : int or None
+        Number of nearest points whose functions are averaged; None leaves it to the scheme.
     tolerance : float
         The largest absolute decision value of a border point.
     level : float, default=0.0
@@ -41,9 +43,9 @@ class Settings:
         Predict in float64 instead of float32.
     """
 
-    n_borders: int
+    n_borders: int | None
     placement: str
-    blend: int
+    blend: int | None
     tolerance: float
     level: float = 0.0
     double: bool = False
@@ -61,11 +63,17 @@ class Ground:
         Their class numbers.
     before : AffineMap or None
         From raw rows to that space.
+    aside : ndarray of shape (n_aside, n_features)
+        Rows kept aside, to be judged by.
+    aside_codes : ndarray of shape (n_aside,)
+        The source's classes of those.
     """
 
     rows: Array
     codes: Codes
     before: AffineMap | None
+    aside: Array
+    aside_codes: Codes
 
 
 def fit_pairwise(
@@ -191,14 +199,15 @@ def map_border(
         source = Shifted(source, settings.level)
     rows = ground.rows[_draw_rows(ground.codes, classes, rng)]
     sides = split_sides(source, rows)
-    pairs = place_pairs(sides, settings.n_borders, placement=settings.placement, rng=rng)
+    n_borders = settings.n_borders or DEFAULT_BORDERS
+    pairs = place_pairs(sides, n_borders, placement=settings.placement, rng=rng)
     if not len(pairs):
         return _one_sided(source, rows, ground)
     points, normals = find_borders(
         source, sides.below[pairs[:, 0]], sides.above[pairs[:, 1]], tolerance=settings.tolerance
     )
     return BorderMap.from_borders(
-        points=points, normals=normals, before=ground.before, blend=settings.blend
+        points=points, normals=normals, before=ground.before, blend=settings.blend or 1
     )
 
 

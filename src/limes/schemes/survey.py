@@ -9,13 +9,14 @@ from scipy import sparse
 from limes._typing import Array, Codes, Labels
 from limes.affine import AffineMap
 from limes.rows import choose_rows, keep_aside
+from limes.schemes.choosing import Trial, fit_shared
 from limes.schemes.fitting import Ground, Settings, fit_one_vs_rest, fit_pairwise
 from limes.schemes.protocol import Scheme
 from limes.sources.protocol import MulticlassSource
 from limes.sources.recognize import Known, as_source, unwrap
 from limes.sources.svm import support_codes
 
-SCHEMES = {"pairwise": fit_pairwise, "one-vs-rest": fit_one_vs_rest}
+SCHEMES = ("pairwise", "one-vs-rest", "shared")
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,6 +27,8 @@ class Survey:
     ----------
     scheme : Scheme
         The border maps.
+    trials : list of Trial
+        What was tried on the way.
     classes : ndarray of shape (n_classes,)
         Labels.
     aside : ndarray of int
@@ -35,6 +38,7 @@ class Survey:
     """
 
     scheme: Scheme
+    trials: list[Trial]
     classes: Labels
     aside: Codes
     aside_codes: Codes
@@ -47,6 +51,7 @@ def survey(
     *,
     settings: Settings,
     scheme: str,
+    refine: bool,
     by_probability: bool,
     seed: np.random.SeedSequence,
     n_jobs: int | None = None,
@@ -66,6 +71,8 @@ def survey(
         How to search.
     scheme : str
         One of ``SCHEMES``, or 'auto'.
+    refine : bool
+        Whether maps may be fitted to the source.
     by_probability : bool
         Whether borders lie where probabilities are equal instead of where ``predict`` changes.
     seed : SeedSequence
@@ -91,13 +98,19 @@ def survey(
     own = source.codes(rows)
     is_aside = keep_aside(own, rng)
     members = own if known.codes is None else np.where(known.codes < 0, own, known.codes)
-    ground = Ground(rows[~is_aside], members[~is_aside], before)
-    fit = SCHEMES["pairwise" if scheme == "auto" else scheme]
-    fitted = fit(source, ground, settings, seed=seed, n_jobs=n_jobs, verbose=verbose)
+    ground = Ground(rows[~is_aside], members[~is_aside], before, rows[is_aside], own[is_aside])
+    if scheme == "auto":
+        scheme = "shared" if refine and not settings.level else "pairwise"
+    fit = {"pairwise": fit_pairwise, "one-vs-rest": fit_one_vs_rest}.get(scheme)
+    options = {"seed": seed, "n_jobs": n_jobs, "verbose": verbose}
+    if fit is None:
+        fitted, trials = fit_shared(source, ground, settings, **options)
+    else:
+        fitted, trials = fit(source, ground, settings, **options), []
     # A function of rows has no labels of its own.
     is_nameless = y is not None and not hasattr(inner, "classes_")
     classes = np.unique(np.asarray(y)) if is_nameless else np.asarray(source.classes)
-    return Survey(fitted, classes, chosen[is_aside], own[is_aside])
+    return Survey(fitted, trials, classes, chosen[is_aside], own[is_aside])
 
 
 def _in_source_space(X: Any, chosen: Codes, before: AffineMap | None) -> Array:

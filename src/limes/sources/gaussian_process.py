@@ -45,8 +45,13 @@ def gaussian_process_source(model: GaussianProcessClassifier, rows: Array) -> Pr
 
 def _source(model: GaussianProcessClassifier, rows: Array, parts: Any) -> ProbabilitySource:
     """Wrap probabilities and their gradient."""
+    n_trained = len(model.base_estimator_.X_train_) if len(model.classes_) == 2 else len(rows)
     return ProbabilitySource(
-        model.classes_, rows.shape[1], probabilities=parts.values, gradient=parts.gradients
+        model.classes_,
+        rows.shape[1],
+        probabilities=parts.values,
+        gradient=parts.gradients,
+        row_cost=float(len(model.classes_) * n_trained * (n_trained + 100)),
     )
 
 

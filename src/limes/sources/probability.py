@@ -29,6 +29,8 @@ class ProbabilitySource(MulticlassSource):
         Rows to (n_rows, n_classes, n_features).
     codes : callable, default=None
         Rows to class numbers; the most probable class where it is not given.
+    row_cost : float, default=2e4
+        Multiply-adds that asking about one row costs, roughly.
     """
 
     def __init__(
@@ -39,12 +41,14 @@ class ProbabilitySource(MulticlassSource):
         probabilities: Callable[[Array], Array],
         gradient: Callable[[Array], Array],
         codes: Callable[[Array], Codes] | None = None,
+        row_cost: float = MulticlassSource.row_cost,
     ) -> None:
         self.classes = classes
         self.n_features = n_features
         self.own_probabilities = probabilities
         self.probability_gradient = gradient
         self.own_codes = codes
+        self.row_cost = row_cost
 
     def pair(self, first: int, second: int) -> "_Odds":
         """Return the border between two classes."""
@@ -57,6 +61,10 @@ class ProbabilitySource(MulticlassSource):
     def probabilities(self, X: Array) -> Array:
         """Return the probability of each class."""
         return self.own_probabilities(X)
+
+    def scores(self, X: Array) -> Array:
+        """Return the logarithm of each class's probability."""
+        return np.log(np.maximum(self.probabilities(X), FLOOR))
 
     def codes(self, X: Array) -> Codes:
         """Return the number of the class that the classifier names."""

@@ -35,6 +35,8 @@ class MulticlassSource(ABC):
     classes: Labels
     n_features: int
     decides_by_vote: bool = False
+    # Multiply-adds that asking about one row costs, roughly.
+    row_cost: float = 2e4
 
     @abstractmethod
     def pair(self, first: int, second: int) -> Source:
@@ -47,6 +49,13 @@ class MulticlassSource(ABC):
     @abstractmethod
     def probabilities(self, X: Array) -> Array:
         """Return the probability of each class: (n_rows, n_classes)."""
+
+    @abstractmethod
+    def scores(self, X: Array) -> Array:
+        """Return one score a class, logits of how likely each is: (n_rows, n_classes).
+
+        They are for learning labels from, so the largest should be that of ``codes``.
+        """
 
     @abstractmethod
     def codes(self, X: Array) -> Codes:

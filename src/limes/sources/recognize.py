@@ -235,6 +235,7 @@ def _differentiable(model: Any, known: Known) -> ProbabilitySource:
         probabilities=model.predict_proba,
         gradient=model.proba_gradient,
         codes=_codes_of(model, model.predict),
+        row_cost=100.0 * len(known.X),
     )
 
 

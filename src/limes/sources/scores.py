@@ -61,6 +61,10 @@ class ScoreSource(MulticlassSource):
         """Return the probability of each class."""
         return softmax(self.logits(X), axis=1)
 
+    def scores(self, X: Array) -> Array:
+        """Return the logits."""
+        return self.logits(X)
+
     def codes(self, X: Array) -> Codes:
         """Return the number of the class with the largest score."""
         return np.argmax(self.logits(X), axis=1)
