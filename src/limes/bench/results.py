@@ -40,7 +40,7 @@ class Row:
     model_bytes : int
         Size of the trained model.
     fit_seconds : float
-        Time of the fit, all processors allowed.
+        Time of the fit, with one thread.
     source_seconds : float
         Time of the support vector machine's fit before it, where the method starts from that.
     detail : str

@@ -103,7 +103,7 @@ def run_benchmark(
     if not todo:
         say(f"{problem.name}: all there already.")
         return []
-    with limit_threads(max(threads)):
+    with limit_threads(1):
         entrants = _train_all(problem, able, store, say)
     for n_threads in todo:
         say(f"{problem.name}: {len(entrants)} methods in turns, threads: {n_threads}")

@@ -66,7 +66,7 @@ def _size_columns() -> list[Column]:
     """Return the columns that tell what a model costs besides."""
     return [
         ("kB", lambda row: _number(row.model_bytes / 1e3)),
-        ("fit, s", lambda row: _number(row.whole_fit_seconds)),
+        ("fit, s, 1 thread", lambda row: _number(row.whole_fit_seconds)),
         ("model", lambda row: row.detail),
     ]
 

@@ -27,7 +27,9 @@ class LightgbmPeer(Peer):
         """Train on standardised rows."""
         from lightgbm import LGBMClassifier
 
-        trees = LGBMClassifier(n_estimators=self.n_trees, random_state=problem.seed, verbose=-1)
+        trees = LGBMClassifier(
+            n_estimators=self.n_trees, random_state=problem.seed, n_jobs=1, verbose=-1
+        )
         return trees.fit(rows, problem.y_train)
 
     def ask(self, model: Any, n_threads: int) -> Ask:
