@@ -278,6 +278,13 @@ def test_nothing_to_draw_is_said(tmp_path):
         command("-o", tmp_path)
 
 
+def test_a_wrong_name_is_told_before_anything_is_measured(problem, tmp_path):
+    np.savez(tmp_path / "mine.npz", X=problem.X_train, y=problem.y_train)
+    with pytest.raises(FileNotFoundError, match=r"There is no file '.*other\.npz'"):
+        command(tmp_path / "mine.npz", tmp_path / "other.npz", "-o", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_file_without_labels_is_refused(tmp_path):
     path = tmp_path / "rows.npz"
     np.savez(path, X=np.zeros((3, 2)))

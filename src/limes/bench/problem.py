@@ -113,11 +113,30 @@ def load_problem(
     >>> load_problem("sat").X_test.shape  # doctest: +SKIP
     (2000, 36)
     """
-    path = Path(name)
-    is_file = bool(path.suffix) or len(path.parts) > 1 or path.is_file()
-    problem = _read(path, seed) if is_file else _load(name, seed)
+    check_name(name)
+    problem = _read(Path(name), seed) if _is_path(name) else _load(name, seed)
     asked: dict[str, Any] = {"C": C, "gamma": gamma}
     return replace(problem, **{key: value for key, value in asked.items() if value is not None})
+
+
+def check_name(name: str) -> None:
+    """Refuse what is neither a dataset nor a file, before anything long begins.
+
+    Parameters
+    ----------
+    name : str
+        As for `load_problem`.
+    """
+    if not _is_path(name):
+        parameters(name)
+    elif not Path(name).is_file():
+        raise FileNotFoundError(f"There is no file {name!r}.")
+
+
+def _is_path(name: str) -> bool:
+    """Tell whether a name is meant as a file: datasets have neither endings nor folders."""
+    path = Path(name)
+    return bool(path.suffix) or len(path.parts) > 1 or path.is_file()
 
 
 def _load(name: str, seed: int) -> Problem:

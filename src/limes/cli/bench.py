@@ -54,9 +54,12 @@ def run(args: argparse.Namespace) -> int:
     from dataclasses import asdict
 
     from limes.bench.picture import save_pictures
+    from limes.bench.problem import check_name
     from limes.bench.results import latest, read_rows
     from limes.bench.table import markdown
 
+    for name in args.datasets:
+        check_name(name)
     failed = [name for dataset in args.datasets for name in _run_dataset(dataset, args)]
     rows = read_rows(args.output / "results.csv")
     if not rows:
