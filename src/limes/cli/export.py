@@ -33,6 +33,10 @@ def add_parser(jobs: Any) -> None:
     parser.add_argument(
         "--name", help="first part of the names in C; the model's name if not given"
     )
+    parser.add_argument("--max-bytes", type=int, metavar="N", help="refuse larger constants in C")
+    parser.add_argument(
+        "--scaled", action="store_true", help="libagf: for rows that are scaled as in training"
+    )
     parser.set_defaults(run=run)
 
 
@@ -76,14 +80,15 @@ def _c(fast: Any, args: argparse.Namespace) -> bytes:
     """Return a C header."""
     from limes.export.c import to_c
 
-    return to_c(fast, name=args.name or _identifier(args.model), **_precision(args)).encode()
+    name = args.name or _identifier(args.model)
+    return to_c(fast, name=name, max_bytes=args.max_bytes, **_precision(args)).encode()
 
 
 def _libagf(fast: Any, args: argparse.Namespace) -> bytes:
     """Return a libAGF model."""
     from limes.export.libagf import to_libagf
 
-    return to_libagf(fast).encode()
+    return to_libagf(fast, scaled=args.scaled).encode()
 
 
 WRITERS = {"onnx": _onnx, "c": _c, "libagf": _libagf}

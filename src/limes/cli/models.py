@@ -146,9 +146,9 @@ def _open_own(path: Path) -> OpenModel:
 
 def _open_libagf(path: Path) -> OpenModel:
     """Open a text model of libAGF's programs."""
-    from limes.export.libagf import read_libagf
+    from limes.export.libagf_reader import read_libagf_model
 
-    return OpenModel(path, "borders", read_libagf(path))
+    return OpenModel(path, "borders", read_libagf_model(path))
 
 
 def _read_libsvm(path: Path, n_features: int | None) -> LibsvmClassifier:

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,18 +14,7 @@ from limes.files.formats import find_format, plain_suffix
 from limes.files.npy_stream import ArrayWriter
 from limes.files.numpy_files import ArchiveWriter
 from limes.files.streams import open_output
-
-
-class AnswerWriter(Protocol):
-    """What writes predictions in one of the formats."""
-
-    def write(
-        self, labels: NDArray[Any], probabilities: NDArray[Any] | None, table: Any = None
-    ) -> None:
-        """Append labels, their probabilities, and the columns of the rows that they are for."""
-
-    def close(self) -> None:
-        """Finish the file."""
+from limes.files.writer import AnswerWriter, finishing
 
 
 @contextmanager
@@ -65,10 +54,11 @@ def create_answers(
     """
     path = Path(path)
     found = find_format(path, kind)
-    with open_output(path.with_suffix(".cls") if found == "libagf" else path) as stream:
-        writer = _make_writer(found, stream, path, classes)
+    with (
+        open_output(path.with_suffix(".cls") if found == "libagf" else path) as stream,
+        finishing(_make_writer(found, stream, path, classes)) as writer,
+    ):
         yield writer
-        writer.close()
 
 
 def _make_writer(kind: str, stream: IO[bytes], path: Path, classes: Sequence[Any]) -> AnswerWriter:
@@ -82,7 +72,7 @@ def _make_writer(kind: str, stream: IO[bytes], path: Path, classes: Sequence[Any
     return _LibagfAnswers(stream, path) if kind == "libagf" else _TextAnswers(stream, classes)
 
 
-class _TextAnswers:
+class _TextAnswers(AnswerWriter):
     """The text of ``svm-predict``."""
 
     def __init__(self, stream: IO[bytes], classes: Sequence[Any]) -> None:
@@ -101,11 +91,8 @@ class _TextAnswers:
             self._header = ""
         self._stream.write("".join(f"{line}\n" for line in lines).encode())
 
-    def close(self) -> None:
-        """End the text; its last line is written already."""
 
-
-class _TableAnswers:
+class _TableAnswers(AnswerWriter):
     """Columns, beside those of the rows where these are kept."""
 
     def __init__(self, stream: IO[bytes], kind: str, suffix: str, classes: Sequence[Any]) -> None:
@@ -129,13 +116,17 @@ class _TableAnswers:
         """Finish the file."""
         self._writer.close()
 
+    def discard(self) -> None:
+        """Give the file up."""
+        self._writer.discard()
+
 
 def _free_name(name: str, taken: set[str]) -> str:
     """Return a name for a prediction that no column of the rows has."""
     return name if name not in taken else f"predicted_{name}"
 
 
-class _NpyAnswers:
+class _NpyAnswers(AnswerWriter):
     """One array: labels or, where they are asked for, probabilities."""
 
     def __init__(self, stream: IO[bytes]) -> None:
@@ -152,7 +143,7 @@ class _NpyAnswers:
         self._writer.close()
 
 
-class _NpzAnswers:
+class _NpzAnswers(AnswerWriter):
     """The arrays ``classes``, ``labels`` and, where they are asked for, ``probabilities``."""
 
     def __init__(self, stream: IO[bytes], path: Path, classes: Sequence[Any]) -> None:
@@ -171,8 +162,12 @@ class _NpzAnswers:
         """Put the arrays into the archive."""
         self._arrays.close()
 
+    def discard(self) -> None:
+        """Give the archive up."""
+        self._arrays.discard()
 
-class _LibagfAnswers:
+
+class _LibagfAnswers(AnswerWriter):
     """Labels and, where probabilities are asked for, confidence ratings in a file beside."""
 
     def __init__(self, stream: IO[bytes], path: Path) -> None:

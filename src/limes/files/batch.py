@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 # One piece of a file: large enough to keep a core busy, small beside the interpreter.
-BATCH_BYTES = 1 << 23
+BATCH_BYTES = 1 << 22
 MAX_BATCH_ROWS = 1 << 16
 # No dataset is wider; a file that says so is damaged, or not what it is taken for.
 MAX_FEATURES = 1 << 25

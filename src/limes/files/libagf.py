@@ -11,6 +11,7 @@ from scipy import sparse
 
 from limes.files.batch import MAX_FEATURES, Batch, batch_size
 from limes.files.streams import open_output
+from limes.files.writer import RowWriter
 
 VALUES, LABELS = np.dtype("<f4"), np.dtype("<i4")
 
@@ -82,7 +83,7 @@ def _read_batches(
         yield Batch(X.reshape(n, n_features), y)
 
 
-class LibagfWriter:
+class LibagfWriter(RowWriter):
     """Rows to a ``.vec`` file and labels, if there are any, to the ``.cls`` file beside it.
 
     Parameters

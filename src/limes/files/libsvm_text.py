@@ -12,6 +12,7 @@ from scipy import sparse
 from limes.files.batch import Batch
 from limes.files.libsvm_lines import Lines, parse_lines
 from limes.files.streams import open_input
+from limes.files.writer import RowWriter
 
 # Text of one piece, and the longest line: a million features with all digits are shorter.
 CHUNK_BYTES = 1 << 22
@@ -89,7 +90,7 @@ def _has_content(line: bytes) -> bool:
     return bool(line.partition(b"#")[0].strip())
 
 
-class LibsvmWriter:
+class LibsvmWriter(RowWriter):
     """Rows to LIBSVM text, every bit of every number kept.
 
     Parameters
@@ -118,9 +119,6 @@ class LibsvmWriter:
             pairs = zip(features[start:end], values[start:end], strict=True)
             words = [repr(label), *(f"{place}:{_short(value)}" for place, value in pairs)]
             self._stream.write(" ".join(words).encode("ascii") + b"\n")
-
-    def close(self) -> None:
-        """End the text; its last line is written already."""
 
 
 def _short(value: float) -> str:

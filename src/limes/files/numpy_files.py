@@ -16,6 +16,7 @@ from scipy import sparse
 
 from limes.files.batch import Batch, batch_size, join_labels
 from limes.files.npy_stream import ArrayReader, ArrayWriter
+from limes.files.writer import RowWriter
 
 COPY_BYTES = 1 << 20
 # What the zip reader raises on damaged archives.
@@ -127,7 +128,7 @@ def _as_floats(X: NDArray[Any]) -> NDArray[Any]:
     return X.astype(np.float32 if np.can_cast(X.dtype, np.float32) else np.float64)
 
 
-class NpyWriter:
+class NpyWriter(RowWriter):
     """Rows to a ``.npy`` file, with the labels, if there are any, as the last column.
 
     Parameters
@@ -153,7 +154,7 @@ class NpyWriter:
         self._writer.close()
 
 
-class NpzWriter:
+class NpzWriter(RowWriter):
     """Rows and labels to a ``.npz`` file, as the arrays ``X`` and ``y``.
 
     Parameters
@@ -179,6 +180,10 @@ class NpzWriter:
         if self._labels:
             self._arrays.write("y", join_labels(self._labels))
         self._arrays.close()
+
+    def discard(self) -> None:
+        """Give the archive up."""
+        self._arrays.discard()
 
 
 class ArchiveWriter:
@@ -213,3 +218,8 @@ class ArchiveWriter:
                 draft.seek(0)
                 with draft, archive.open(f"{name}.npy", "w", force_zip64=True) as member:
                     shutil.copyfileobj(draft, member, COPY_BYTES)
+
+    def discard(self) -> None:
+        """Close the drafts, which are gone then."""
+        for draft, _ in self._drafts.values():
+            draft.close()

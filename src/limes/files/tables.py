@@ -3,7 +3,7 @@
 import csv
 import io
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -192,6 +192,12 @@ class TableWriter:
             self._schema = pyarrow.schema([])
             self._writer = self._open()
         self._writer.close()
+
+    def discard(self) -> None:
+        """Close a file that nobody will read, before its stream goes."""
+        if self._writer is not None:
+            with suppress(pyarrow.ArrowException, OSError, ValueError):
+                self._writer.close()
 
     def _open(self) -> Any:
         """Begin the file."""

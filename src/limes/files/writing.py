@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import IO, Any
 
 from numpy.typing import NDArray
 from scipy import sparse
@@ -12,16 +12,7 @@ from scipy import sparse
 from limes.files.columns import LABEL
 from limes.files.formats import find_format, plain_suffix
 from limes.files.streams import open_output
-
-
-class RowWriter(Protocol):
-    """What writes rows in one of the formats."""
-
-    def write(self, X: Any, y: NDArray[Any] | None) -> None:
-        """Append rows and their labels."""
-
-    def close(self) -> None:
-        """Finish the file."""
+from limes.files.writer import RowWriter, finishing
 
 
 @contextmanager
@@ -62,10 +53,11 @@ def create_rows(
     found = find_format(path, kind)
     if found == "libagf":
         path = path.with_suffix(".vec")
-    with open_output(path) as stream:
-        writer = _make_writer(found, stream, path, names)
+    with (
+        open_output(path) as stream,
+        finishing(_make_writer(found, stream, path, names)) as writer,
+    ):
         yield writer
-        writer.close()
 
 
 def _make_writer(
@@ -87,7 +79,7 @@ def _make_writer(
     return _TableRows(stream, kind, plain_suffix(path), names)
 
 
-class _TableRows:
+class _TableRows(RowWriter):
     """Rows as a table: the label first, then the features."""
 
     def __init__(
@@ -108,3 +100,7 @@ class _TableRows:
     def close(self) -> None:
         """Finish the file."""
         self._writer.close()
+
+    def discard(self) -> None:
+        """Give the file up."""
+        self._writer.discard()
