@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 CORE := CMakeLists.txt pyproject.toml $(wildcard src/limes/_core/*.cpp src/limes/_core/*.hpp)
 
-.PHONY: run test test-slow lint clean
+.PHONY: run test test-slow lint sanitize valgrind clean
 
 run: $(VENV)/.run
 	$(BIN)/limes demo
@@ -19,6 +19,26 @@ lint: $(VENV)/.lint
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# The core built with AddressSanitizer and UBSan beside the ordinary one, through its tests. Without
+# `site` (-S) the editable install stays out of the way. Python itself leaks by design.
+SANITIZED := $(CURDIR)/build/sanitized
+sanitize: $(VENV)/.test
+	$(BIN)/python -m pip install --quiet --no-deps --upgrade --target $(SANITIZED) \
+	  -C build-dir=$(SANITIZED)-objects -C cmake.build-type=RelWithDebInfo -C install.strip=false \
+	  -C cmake.define.LIMES_SANITIZE=address,undefined .
+	LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
+	  ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
+	  PYTHONPATH="$(SANITIZED):$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("platlib"))')" \
+	  $(BIN)/python -S -m pytest -q -p no:cacheprovider tests/core
+
+# Memory that is read before it is written, which the sanitizers do not see: a short run. CPython and
+# NumPy have reports of their own; one that passes through the core is an error.
+VALGRIND_LOG := build/valgrind.log
+valgrind: $(VENV)/.test
+	PYTHONMALLOC=malloc OPENBLAS_NUM_THREADS=1 valgrind --error-limit=no --track-origins=yes \
+	  --log-file=$(VALGRIND_LOG) $(BIN)/python tests/core/short_run.py
+	! grep -C 12 _native $(VALGRIND_LOG)
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)

@@ -44,27 +44,31 @@ struct Ranking {
     }
 };
 
-// Most places that are searched by bounds, and most candidates that these are expected to leave.
-constexpr size_t most_places = 9, most_candidates = 16;
+// Most places that are searched by bounds, most candidates that these are expected to leave, and
+// points that share a bound.
+constexpr size_t most_places = 9, most_candidates = 16, few = 4;
 
 // Room for the search of the k nearest points of a tile.
 template <class Real>
 struct BlendRoom {
-    Real* scores;     // [point][row of the tile]
-    uint32_t* bits;   // [word of 32 points][row of the vector]: candidates
-    Real* ranked;     // [row][place]
-    int32_t* near;    // [row][place]
+    Real* scores;    // [point][row of the tile]
+    Real* lowest;    // [few points][row of a vector]: their lowest score
+    uint32_t* bits;  // [32 times few points][row of a vector]: whether that is within the limit
+    Real* ranked;    // [row][place]
+    int32_t* near;   // [row][place]
 };
 
-// The size-th lowest of the blocks' lowest scores, which is not below the size-th lowest score.
+// Write the lowest score of every few points; return the size-th lowest of these, which is not
+// below the size-th lowest score.
 template <class Real, size_t size>
-inline Vector<Real> bound_scores(const Real* scores, size_t n_points) {
+inline Vector<Real> bound_scores(const Real* scores, size_t n_points, Real* lowest) {
     Vector<Real> places[size];
     for (size_t i = 0; i < size; ++i) places[i] = spread(infinity<Real>);
-    for (size_t first = 0; first < n_points; first += 4) {
+    for (size_t first = 0; first < n_points; first += few, lowest += lanes<Real>) {
         Vector<Real> low = spread(infinity<Real>);
-        for (size_t p = 0; p < 4; ++p)
+        for (size_t p = 0; p < few; ++p)
             low = smaller(load(scores + (first + p) * tile_rows<Real>), low);
+        store(lowest, low);
         for (size_t i = 0; i < size; ++i) {
             const Vector<Real> place = places[i];
             places[i] = smaller(low, place);
@@ -75,57 +79,60 @@ inline Vector<Real> bound_scores(const Real* scores, size_t n_points) {
 }
 
 template <class Real>
-inline Vector<Real> bound_scores(const Real* scores, size_t n_points, size_t size) {
+inline Vector<Real> bound_scores(const Real* scores, size_t n_points, size_t size, Real* lowest) {
     switch (size) {
-        case 2: return bound_scores<Real, 2>(scores, n_points);
-        case 3: return bound_scores<Real, 3>(scores, n_points);
-        case 4: return bound_scores<Real, 4>(scores, n_points);
-        case 5: return bound_scores<Real, 5>(scores, n_points);
-        case 6: return bound_scores<Real, 6>(scores, n_points);
-        case 7: return bound_scores<Real, 7>(scores, n_points);
-        case 8: return bound_scores<Real, 8>(scores, n_points);
-        case 9: return bound_scores<Real, 9>(scores, n_points);
-        default: return spread(infinity<Real>);
+        case 2: return bound_scores<Real, 2>(scores, n_points, lowest);
+        case 3: return bound_scores<Real, 3>(scores, n_points, lowest);
+        case 4: return bound_scores<Real, 4>(scores, n_points, lowest);
+        case 5: return bound_scores<Real, 5>(scores, n_points, lowest);
+        case 6: return bound_scores<Real, 6>(scores, n_points, lowest);
+        case 7: return bound_scores<Real, 7>(scores, n_points, lowest);
+        case 8: return bound_scores<Real, 8>(scores, n_points, lowest);
+        default: return bound_scores<Real, 9>(scores, n_points, lowest);
     }
 }
 
-// Mark the scores at or below the limit, 32 points a word.
+// Mark, for every row of a vector, the few points whose lowest score is within the limit.
 template <class Real>
-inline void mark_candidates(const Real* scores, size_t n_points, Vector<Real> limit,
-                            uint32_t* bits) {
+inline void mark_candidates(size_t n_points, Vector<Real> limit, const BlendRoom<Real>& room) {
     using Integer = typename Lanes<Real>::Integer;
-    for (size_t first = 0; first < n_points; first += 32, bits += lanes<Real>) {
-        const size_t last = first + 32 < n_points ? first + 32 : n_points;
+    const size_t n = (n_points + few - 1) / few;
+    for (size_t first = 0; first < n; first += 32) {
+        const size_t last = first + 32 < n ? first + 32 : n;
         Index<Real> word{};
         for (size_t i = first; i < last; ++i) {
-            const Index<Real> is_near = load(scores + i * tile_rows<Real>) <= limit;
+            const Index<Real> is_near = load(room.lowest + i * lanes<Real>) <= limit;
             word |= is_near & spread(Integer(int64_t(1) << (i - first)));
         }
-        for (size_t l = 0; l < lanes<Real>; ++l) bits[l] = uint32_t(word[l]);
+        for (size_t l = 0; l < lanes<Real>; ++l)
+            room.bits[first / 32 * lanes<Real> + l] = uint32_t(word[l]);
     }
 }
 
 // Candidates of one row, in the order of their index.
 template <class Real>
 struct Candidates {
-    Real scores[most_candidates];
-    int32_t points[most_candidates];
+    Real scores[most_candidates + few];
+    int32_t points[most_candidates + few];
     size_t count = 0;
 
     // Returns false if there are too many.
-    inline bool collect(const Real* column, const uint32_t* bits, size_t n_points) {
-        for (size_t first = 0; first < n_points; first += 32, bits += lanes<Real>)
+    inline bool collect(const Real* column, const uint32_t* bits, size_t n_points, Real limit) {
+        for (size_t first = 0; first < n_points; first += 32 * few, bits += lanes<Real>)
             for (uint32_t word = *bits; word; word &= word - 1) {
-                if (count == most_candidates) return false;
-                const size_t point = first + size_t(__builtin_ctz(word));
-                points[count] = int32_t(point);
-                scores[count++] = column[point * tile_rows<Real>];
+                if (count > most_candidates) return false;
+                const size_t start = first + size_t(__builtin_ctz(word)) * few;
+                for (size_t point = start; point < start + few; ++point) {
+                    points[count] = int32_t(point);
+                    scores[count] = column[point * tile_rows<Real>];
+                    count += scores[count] <= limit && point < n_points;
+                }
             }
         return true;
     }
     // Sort by counting, without a branch on the scores.
     inline void rank(size_t size, Real* ranked, int32_t* near) const {
-        size_t places[most_candidates];
+        size_t places[most_candidates + few];
         for (size_t i = 0; i < count; ++i) {
             size_t place = i;
             for (size_t j = 0; j < i; ++j) {
@@ -152,30 +159,40 @@ inline void rank_all(const Real* column, size_t step, const Map<Real>& map, Real
     ranking.fill();
 }
 
-// The k + 1 nearest points of each row of a tile. A bound leaves few scores to rank one by one;
-// rows where it does not (many ties, infinite scores) take the long way.
+// The k + 1 nearest points of the rows of one vector, at most; `first` is the first of them. A
+// bound leaves few scores to rank; rows where it does not (ties, infinite scores) take the long way.
+template <class Real>
+inline void rank_vector(const Map<Real>& map, size_t first, size_t n_rows,
+                        const BlendRoom<Real>& room) {
+    const size_t size = ranking_size(map), n_points = map.points.n_columns;
+    const bool is_bounded = size <= most_places;
+    Vector<Real> limits{};
+    if (is_bounded) {
+        limits = bound_scores(room.scores + first, n_points, size, room.lowest);
+        mark_candidates(n_points, limits, room);
+    }
+    for (size_t l = 0; l < n_rows; ++l) {
+        const Real* column = room.scores + first + l;
+        Real* ranked = room.ranked + (first + l) * size;
+        int32_t* near = room.near + (first + l) * size;
+        Candidates<Real> candidates;
+        if (is_bounded && candidates.collect(column, room.bits + l, n_points, limits[l]) &&
+            candidates.count >= size)
+            candidates.rank(size, ranked, near);
+        else
+            rank_all(column, tile_rows<Real>, map, ranked, near);
+    }
+}
+
+// The k + 1 nearest points of each row of a tile.
 template <class Real>
 inline void rank_tile(const Real* panel, const Map<Real>& map, Real* partial, size_t n_rows,
                       const BlendRoom<Real>& room) {
-    const size_t size = ranking_size(map), n_points = map.points.n_columns;
     scan_points(panel, map.points, partial, [&](size_t b, const Scores<Real>& scores) {
         scores.write(room.scores + b * block * tile_rows<Real>);
     });
-    for (size_t r = 0; r < n_rows; ++r) {
-        const size_t lane = r % lanes<Real>;
-        if (lane == 0 && size <= most_places)
-            mark_candidates(room.scores + r, n_points, bound_scores(room.scores + r, n_points, size),
-                            room.bits);
-        Candidates<Real> candidates;
-        const bool is_bounded = size <= most_places &&
-                                candidates.collect(room.scores + r, room.bits + lane, n_points) &&
-                                candidates.count >= size;
-        if (is_bounded)
-            candidates.rank(size, room.ranked + r * size, room.near + r * size);
-        else
-            rank_all(room.scores + r, tile_rows<Real>, map, room.ranked + r * size,
-                     room.near + r * size);
-    }
+    for (size_t first = 0; first < n_rows; first += lanes<Real>)
+        rank_vector(map, first, n_rows - first < lanes<Real> ? n_rows - first : lanes<Real>, room);
 }
 
 // Turn sorted scores into weights: an Epanechnikov kernel that reaches the next neighbour.

@@ -17,13 +17,15 @@ namespace limes {
 template <class Real>
 class Aligned {
 public:
-    explicit Aligned(size_t n) : Aligned(n, Real()) {}
-    Aligned(size_t n, Real value) {
+    Aligned(size_t n, Real value) : Aligned(n) {
+        for (size_t i = 0; i < n; ++i) data_.get()[i] = value;
+    }
+    // Memory as it comes: for scratch, which is written before it is read.
+    explicit Aligned(size_t n) {
         if (n > (std::numeric_limits<size_t>::max() - 64) / sizeof(Real)) throw std::bad_alloc();
         const size_t bytes = (n * sizeof(Real) + 127) / 64 * 64;
         data_.reset(static_cast<Real*>(std::aligned_alloc(64, bytes)));
         if (!data_) throw std::bad_alloc();
-        for (size_t i = 0; i < n; ++i) data_.get()[i] = value;
     }
     Real* get() const { return data_.get(); }
 

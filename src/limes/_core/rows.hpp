@@ -6,8 +6,11 @@
 namespace limes {
 namespace {
 
-typedef float AnyFloat __attribute__((aligned(1), may_alias));
-typedef double AnyDouble __attribute__((aligned(1), may_alias));
+// A number at any address. (A template argument would lose the attribute of a typedef.)
+template <class Value>
+struct __attribute__((packed, may_alias)) Anywhere {
+    Value value;
+};
 typedef float Four __attribute__((vector_size(16), may_alias));
 typedef float LooseFour __attribute__((vector_size(16), aligned(1), may_alias));
 
@@ -19,29 +22,30 @@ inline const char* row_start(const Rows& rows, size_t row) {
 template <class Real, class Wide, class Value>
 inline void center_values(const char* from, ptrdiff_t stride, size_t n, const Real* center,
                           Real* to) {
+    using Here = const Anywhere<Value>*;
     if (stride == ptrdiff_t(sizeof(Value))) {
-        const Value* values = reinterpret_cast<const Value*>(from);
-        for (size_t k = 0; k < n; ++k) to[k] = Real(Wide(values[k]) - Wide(center[k]));
+        const Here values = reinterpret_cast<Here>(from);
+        for (size_t k = 0; k < n; ++k) to[k] = Real(Wide(values[k].value) - Wide(center[k]));
     } else {
         for (size_t k = 0; k < n; ++k, from += stride)
-            to[k] = Real(Wide(*reinterpret_cast<const Value*>(from)) - Wide(center[k]));
+            to[k] = Real(Wide(reinterpret_cast<Here>(from)->value) - Wide(center[k]));
     }
 }
 
 inline void center_values(const Rows& rows, const char* from, size_t n, const float* center,
                           float* to) {
     if (rows.is_double)
-        center_values<float, double, AnyDouble>(from, rows.column_stride, n, center, to);
+        center_values<float, double, double>(from, rows.column_stride, n, center, to);
     else
-        center_values<float, float, AnyFloat>(from, rows.column_stride, n, center, to);
+        center_values<float, float, float>(from, rows.column_stride, n, center, to);
 }
 
 inline void center_values(const Rows& rows, const char* from, size_t n, const double* center,
                           double* to) {
     if (rows.is_double)
-        center_values<double, double, AnyDouble>(from, rows.column_stride, n, center, to);
+        center_values<double, double, double>(from, rows.column_stride, n, center, to);
     else
-        center_values<double, double, AnyFloat>(from, rows.column_stride, n, center, to);
+        center_values<double, double, float>(from, rows.column_stride, n, center, to);
 }
 
 // Write one centred row, zero behind its last feature.
@@ -105,7 +109,7 @@ inline void transpose_rows(const char* from, ptrdiff_t stride, size_t n, const f
     for (size_t k = whole; k < n; ++k)
         for (size_t r = 0; r < height; ++r) {
             const char* value = from + ptrdiff_t(r) * stride + k * sizeof(float);
-            panel[k * height + r] = *reinterpret_cast<const AnyFloat*>(value) - center[k];
+            panel[k * height + r] = reinterpret_cast<const Anywhere<float>*>(value)->value - center[k];
         }
 }
 

@@ -1,0 +1,34 @@
+"""Every task of the core once on every path, on small maps: what `make valgrind` runs."""
+
+import itertools
+
+import core_definition as definition
+import numpy as np
+from core_definition import random_spec, small_integers
+from numpy.testing import assert_allclose, assert_array_equal
+
+from limes._core import cpu_paths
+
+
+def check(path, double, blend, n_points, projection):
+    rng = np.random.default_rng(n_points)
+    spec = random_spec(
+        rng, n_points, 11, draw=small_integers, n_maps=2, blend=blend, projection=projection
+    )
+    maps = spec.build(cpu=path, double=double, pairs=[[0, 1], [1, 2]])
+    which = rng.integers(-1, 2, size=(31, 2)).astype(np.int32)
+    for dtype in (np.float32, np.float64):
+        X = small_integers(rng, (31, 11)).astype(dtype)
+        assert_array_equal(maps.nearest(X, index=1), definition.nearest(spec, X, 1))
+        expected = definition.decide(spec, X)
+        assert_allclose(maps.decide(X[:, ::-1].copy()[:, ::-1]), expected, rtol=1e-4, atol=1e-4)
+        some = maps.decide_some(X, which)[..., 0]
+        assert_array_equal(np.isnan(some), which < 0)
+        assert maps.predictor("abc")(X) == [maps.predictor("abc")(row) for row in X]
+
+
+if __name__ == "__main__":
+    projections = [None, np.eye(11)[:, :5]]
+    for case in itertools.product(cpu_paths(), [False, True], [1, 3], [1, 37], projections):
+        check(*case)
+    print("all tasks agree with their definition")
