@@ -22,6 +22,7 @@ STEPS = {
     "libsvm": 1,
     "sources": 1.5,
     "placement": 2,
+    "queries": 2,
     "roots": 2,
     "refine": 3,
     "border_map": 4,
@@ -43,6 +44,7 @@ STEPS = {
     "linear": 7,
     "preprocessing": 7,
     "cli": 8,
+    "__main__": 10,
     "paper": 8,
     "bench": 8,
 }

@@ -276,6 +276,8 @@ def _make_logistic(plain: Plain, arrays: Arrays) -> OneVsRestClassifier:
     model.estimators_ = parts
     model.label_binarizer_ = LabelBinarizer(sparse_output=True).fit(classes)
     model.n_features_in_ = coef.shape[1]
+    # A property of the class in some versions of scikit-learn, an attribute in others.
+    vars(model)["classes_"] = classes
     return model
 
 

@@ -4,8 +4,10 @@ import argparse
 import os
 import signal
 import sys
+import threading
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, NoReturn, TextIO
 
@@ -48,12 +50,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         fault.
     """
     args = make_parser().parse_args(_known_words(sys.argv[1:] if argv is None else argv))
-    signal.signal(signal.SIGTERM, _stop)
-    warnings.showwarning = _show_warning
-    # Files have no names for features where the model was fitted on a table, and the reverse.
-    warnings.filterwarnings("ignore", message="X (does not have valid|has) feature names")
     try:
-        return int(args.run(args) or 0)
+        with _manners():
+            return int(args.run(args) or 0)
     except BrokenPipeError:
         # The reader of our output has gone: what is left unwritten must not be tried again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -104,6 +103,22 @@ class OneLineParser(argparse.ArgumentParser):
         """Say what is wrong with the words, and where to read more."""
         _fail(f"{message} (see {self.prog} --help)", 2, prog=self.prog)
         raise SystemExit(2)
+
+
+@contextmanager
+def _manners() -> Iterator[None]:
+    """Clean up when we are told to stop, and put warnings in one line."""
+    is_main = threading.current_thread() is threading.main_thread()
+    before = signal.signal(signal.SIGTERM, _stop) if is_main else None
+    try:
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            # Files have no names for features where the model was fitted on a table.
+            warnings.filterwarnings("ignore", message="X (does not have valid|has) feature names")
+            yield
+    finally:
+        if is_main:
+            signal.signal(signal.SIGTERM, before)
 
 
 def _known_words(words: Sequence[str]) -> list[str]:

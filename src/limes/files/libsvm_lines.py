@@ -17,7 +17,8 @@ BLANKS = bytes.maketrans(b"\t\r\v\f", b"    ")
 COMMENT = re.compile(rb"#[^\n]*")
 QUERY = re.compile(rb"(?<=[ \t])qid:\d+")
 
-NUMBER = rb"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{1,5})?"
+# Never two ways to read the same digits: a number that is not one is seen at once.
+NUMBER = rb"[-+]?(?:\d++\.?+\d*+|\.\d++)(?:[eE][-+]?\d{1,5}+)?+"
 LABEL = re.compile(NUMBER)
 PAIR = re.compile(rb"(\d{1,18}):(" + NUMBER + rb")")
 

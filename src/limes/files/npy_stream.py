@@ -77,7 +77,10 @@ class ArrayReader:
             if version not in HEADERS:
                 raise ValueError(f"version {version} is not known")
             shape, is_fortran, dtype = HEADERS[version](self._stream)
-        except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError) as error:
+        except OSError:
+            raise
+        # NumPy's reader of headers raises whatever its parts raise on other text.
+        except Exception as error:
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise ValueError(f"{self.name}, byte 0: expected a NumPy array ({reason}).") from None
         return shape, is_fortran, dtype
