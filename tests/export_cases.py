@@ -50,16 +50,21 @@ def uneven():
     return X[keep], y[keep]
 
 
-def binary():
-    return accelerate(SVC(gamma=2).fit(*moons()), moons()[0], random_state=0)
+def binary(**options):
+    options = {"scheme": "pairwise", "n_borders": 100, "blend": 1, **options}
+    return accelerate(SVC(gamma=2).fit(*moons()), moons()[0], random_state=0, **options)
 
 
 def binary_blended():
-    return accelerate(SVC(gamma=2).fit(*moons()), moons()[0], blend=4, random_state=0)
+    return binary(blend=4)
 
 
 def binary_double():
-    return accelerate(SVC(gamma=2).fit(*moons()), moons()[0], dtype="float64", random_state=0)
+    return binary(dtype="float64")
+
+
+def binary_by_default():
+    return accelerate(SVC(gamma=2).fit(*moons()), moons()[0], random_state=0)
 
 
 def one_point():
@@ -69,7 +74,9 @@ def one_point():
 
 def votes():
     X, y = trees()
-    return accelerate(SVC(gamma=0.1).fit(X, y), X, scheme="pairwise", random_state=0)
+    return accelerate(
+        SVC(gamma=0.1).fit(X, y), X, scheme="pairwise", n_borders=100, blend=1, random_state=0
+    )
 
 
 def votes_blended():
@@ -120,6 +127,17 @@ def one_vs_rest_blended():
     )
 
 
+def shared():
+    X, y = trees()
+    return accelerate(SVC(gamma=0.1).fit(X, y), X, scheme="shared", n_borders=20, random_state=0)
+
+
+def shared_nearest():
+    X, y = far(blobs(4, 6))
+    source = make_pipeline(StandardScaler(), SVC(gamma=0.2)).fit(X, y)
+    return accelerate(source, X, scheme="shared", n_borders=30, blend=1, random_state=0)
+
+
 def truth_labels():
     X, y = moons()
     return accelerate(SVC(gamma=2).fit(X, y == 1), X, n_borders=20, random_state=0)
@@ -129,6 +147,7 @@ CASES = (
     binary,
     binary_blended,
     binary_double,
+    binary_by_default,
     one_point,
     votes,
     votes_blended,
@@ -139,6 +158,8 @@ CASES = (
     coupled_blended,
     one_vs_rest,
     one_vs_rest_blended,
+    shared,
+    shared_nearest,
     truth_labels,
 )
 

@@ -10,6 +10,7 @@ from sklearn.svm import SVC
 from export_cases import (
     CASES,
     binary,
+    binary_blended,
     coupled,
     fitted,
     in_dtype,
@@ -17,6 +18,7 @@ from export_cases import (
     moons,
     one_vs_rest,
     rows_like,
+    shared,
     votes,
     votes_blended,
     votes_projected,
@@ -58,7 +60,7 @@ int main(void) {
 def compiled(folder, header, main=MAIN, options=()):
     (folder / "model.h").write_text(header)
     (folder / "main.c").write_text(main)
-    command = ["gcc", *STRICT, "-O1", *options, "main.c", "-lm", "-o", "main"]
+    command = ["gcc", *STRICT, "-O2", *options, "main.c", "-lm", "-o", "main"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return folder / "main"
@@ -87,6 +89,13 @@ def test_compiled_c_gives_the_labels_and_probabilities_of_python(case, dtype, tm
     assert is_tie.mean() < 0.2
     assert_allclose(probabilities[~is_tie], expected[~is_tie], atol=TOLERANCE[dtype], rtol=0)
     assert_array_equal(probabilities.argmax(axis=1), codes)
+
+
+@needs_gcc
+@pytest.mark.parametrize("level", ["-O0", "-Os", "-O3"])
+@pytest.mark.parametrize("case", [binary_blended, votes_blended, votes_projected, coupled, shared])
+def test_there_is_no_warning_at_any_level_of_optimisation(case, level, tmp_path):
+    compiled(tmp_path, to_c(fitted(case)), options=[level])
 
 
 @needs_gcc
@@ -149,7 +158,7 @@ def test_labels_need_no_probabilities_and_no_mathematics(tmp_path):
 def test_a_model_of_two_kilobytes_is_possible(tmp_path):
     X, y = moons()
     source = SVC(gamma=2).fit(X, y)
-    fast = accelerate(source, X, n_borders=50, random_state=0)
+    fast = accelerate(source, X, scheme="pairwise", n_borders=50, blend=1, random_state=0)
     header = to_c(fast, name="tiny", max_bytes=1400)
     main = '#include "model.h"\nint answer(const float *x) { return tiny_predict(x); }\n'
     (tmp_path / "model.h").write_text(header)
@@ -245,7 +254,7 @@ def test_numbers_are_read_as_the_same_bits():
         assert np.float32(number(value).removesuffix("f")) == value
     for value in (0.0, -0.0, 1.0, 1e9, 123456789.5, 1e-320, 1.7976931348623157e308):
         assert float(number(np.float64(value))) == value
-        assert re.fullmatch(r"-?\d+\.\d+(e-?\d+)?", number(np.float64(value)))
+        assert re.fullmatch(r"-?\d+(\.\d+|(\.\d+)?e[+-]?\d+)", number(np.float64(value)))
 
 
 def test_text_in_code_and_comments_is_plain():

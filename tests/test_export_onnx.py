@@ -106,10 +106,13 @@ def test_the_graph_of_many_pairs_is_as_short_as_that_of_few():
     assert len(to_onnx(many).graph.node) < few + 9 * 8
 
 
-def test_no_rows_give_no_answers():
-    labels, probabilities = answers(to_onnx(fitted(coupled)), np.empty((0, 3), np.float32))
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
+def test_no_rows_give_no_answers(case):
+    fast = fitted(case)
+    rows = np.empty((0, fast.n_features_in_), np.float32)
+    labels, probabilities = answers(to_onnx(fast, dtype="float32"), rows)
     assert labels.shape == (0,)
-    assert probabilities.shape == (0, 4)
+    assert probabilities.shape == (0, len(fast.classes_))
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from limes.model_file.container import FRONT, MAGIC
 from limes.model_file.stored import StoredModel, parse_model, write_model
 from limes.schemes.one_vs_rest import OneVsRestScheme
 from limes.schemes.pairwise import PairwiseScheme
+from limes.schemes.shared import SharedScheme
 
 # Whole numbers and floats, as arrays hold them.
 VALUES = [np.int64(one).tobytes() for one in (0, 1, -1, 2, 3, 255, 2**31, 2**62, -(2**63))]
@@ -35,6 +36,7 @@ def seeds():
         StoredModel(PairwiseScheme(maps(rng, 3, dense, 1), 3, by_vote=False), np.arange(3), 3),
         StoredModel(OneVsRestScheme(maps(rng, 3, None, 1), 3, True), np.arange(3.0), 3, **extra),
         StoredModel(PairwiseScheme(maps(rng, 1, None, 3), 2), np.array([False, True]), 3),
+        StoredModel(SharedScheme(shared_map(rng, dense), 4), np.arange(4, dtype=np.int8), 3),
     ]
     return [written(model) for model in models]
 
@@ -50,6 +52,11 @@ def maps(rng, n_maps, before, blend):
         )
         for n in range(2, 2 + n_maps)
     )
+
+
+def shared_map(rng, before):
+    shapes = (5, before.n_outputs), (5, 3, 4), (5, 4)
+    return (BorderMap(*(rng.normal(size=shape) for shape in shapes), before, 2),)
 
 
 def written(model):

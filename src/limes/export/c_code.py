@@ -73,8 +73,8 @@ static inline size_t @name@_rank(size_t first, size_t n_points, size_t size,
 
 static inline void @name@_map(size_t first, size_t n_points, const @name@_real *z,
                               const @name@_real *t, @name@_real *values) {
-    @name@_real scores[@NAME@_BLEND + 1], each[@NAME@_EACH], sum = 0;
-    size_t places[@NAME@_BLEND + 1], i, c;
+    @name@_real scores[@NAME@_BLEND + 1] = {0}, each[@NAME@_EACH] = {0}, sum = 0;
+    size_t places[@NAME@_BLEND + 1] = {0}, i, c;
     size_t n = n_points > @NAME@_BLEND ? @NAME@_BLEND : n_points > 1 ? n_points - 1 : 1;
     size_t filled = @name@_rank(first, n_points, n + 1, z, scores, places);
     for (i = 0; i < n; ++i) sum += filled > n ? scores[n] - scores[i] : 1;
@@ -260,7 +260,7 @@ static inline void @name@_own(const @name@_real *values, @name@_real *p) {
 PUT_FIRST = """\
 /* Let the winner share with the classes above it, as little as it takes to be first. */
 static inline void @name@_put_first(@name@_real *p, int winner) {
-    @name@_real ranked[@NAME@_CLASSES], sum = p[winner], level = p[winner];
+    @name@_real ranked[@NAME@_CLASSES] = {0}, sum = p[winner], level = p[winner];
     int i, j, n = 0;
     if (@name@_highest(p) == winner) return;
     for (i = 0; i < @NAME@_CLASSES; ++i) {

@@ -47,12 +47,7 @@ def number(value: Any) -> str:
     >>> number(np.float32(0.1)), number(np.float64(2.0))
     ('0.1f', '2.0')
     """
-    text = np.format_float_scientific(value, unique=True, trim="0", exp_digits=1)
-    mantissa, exponent = text.split("e")
-    power = int(exponent)
-    plain = np.format_float_positional(value, unique=True, trim="0")
-    text = plain if -5 < power < 9 else f"{mantissa}e{power}"
-    return f"{text}f" if np.asarray(value).dtype == np.float32 else text
+    return f"{value!s}f" if value.dtype == np.float32 else str(value)
 
 
 def array(kind: str, name: str, values: list[str]) -> str:

@@ -1,5 +1,6 @@
 """Border maps as ONNX nodes: the nearest points, then their linear functions."""
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable
 
@@ -128,7 +129,8 @@ def _point_values(
     taken = graph.add(
         "Gather", graph.number(functions.reshape(-1, n_values, n_features)), places, axis=0
     )
-    rows = graph.shaped(centered, 0, 1, 1, 1, n_features)
-    products = graph.total(graph.add("Mul", taken, rows), 4, keep=False)
+    shape = len(maps), maps[0].n_blended, n_values
+    flat = graph.shaped(taken, 0, math.prod(shape), n_features)
+    products = graph.add("MatMul", flat, graph.shaped(centered, 0, n_features, 1))
     moved = graph.add("Gather", graph.number(offsets.reshape(-1, n_values)), places, axis=0)
-    return graph.add("Add", products, moved)
+    return graph.add("Add", graph.shaped(products, 0, *shape), moved)

@@ -16,12 +16,14 @@ from limes.model_file.container import Container
 from limes.schemes.one_vs_rest import OneVsRestScheme
 from limes.schemes.pairwise import PairwiseScheme
 from limes.schemes.protocol import Scheme
+from limes.schemes.shared import SharedScheme
 
 # A new scheme is stored by being named here, with the number of values that its maps give for so
 # many classes. Its fields are those of its dataclass.
 SCHEMES: dict[str, tuple[type[Scheme], Callable[[int], int]]] = {
     "pairwise": (PairwiseScheme, lambda n_classes: n_classes * (n_classes - 1) // 2),
     "one-vs-rest": (OneVsRestScheme, lambda n_classes: n_classes),
+    "shared": (SharedScheme, lambda n_classes: n_classes),
 }
 # Fields of these types are checked before a scheme is built.
 PLAIN_TYPES = (bool, int, float, str)
