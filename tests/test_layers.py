@@ -32,7 +32,7 @@ STEPS = {
     "report": 5.5,
     "model_file": 5.5,
     "loading": 6.5,
-    "versions": 8,
+    "versions": 7,
     "subsample": 7,
     "plotting": 7,
     "export": 7,
@@ -43,10 +43,10 @@ STEPS = {
     "datasets": 7,
     "linear": 7,
     "preprocessing": 7,
-    "cli": 8,
+    "cli": 9,
     "__main__": 10,
     "paper": 8,
-    "bench": 8,
+    "bench": 7.5,
 }
 MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
 
