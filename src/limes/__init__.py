@@ -4,22 +4,51 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from limes.accelerating import accelerate
+    from limes.agf import (
+        AGFClassifier,
+        AGFDensity,
+        AGFRegressor,
+        KernelDensityClassifier,
+        NeighborsDensity,
+    )
     from limes.border_map import BorderMap
-    from limes.classifier import BordersClassifier, accelerate
-    from limes.libsvm import read_libsvm_model
+    from limes.classifier import BordersClassifier
+    from limes.libsvm import read_libsvm_model, write_libsvm_model
     from limes.loading import load
+    from limes.versions import show_versions
 
-__all__ = ["BorderMap", "BordersClassifier", "accelerate", "load", "read_libsvm_model"]
+__all__ = [
+    "AGFClassifier",
+    "AGFDensity",
+    "AGFRegressor",
+    "BorderMap",
+    "BordersClassifier",
+    "KernelDensityClassifier",
+    "NeighborsDensity",
+    "accelerate",
+    "load",
+    "read_libsvm_model",
+    "show_versions",
+    "write_libsvm_model",
+]
 __version__ = "0.1.0"
 
 # Where each public name lives. It is imported when it is first asked for: importing scikit-learn
 # takes a second or more, which `limes --help` need not wait for.
 PLACES = {
+    "AGFClassifier": "limes.agf",
+    "AGFDensity": "limes.agf",
+    "AGFRegressor": "limes.agf",
     "BorderMap": "limes.border_map",
     "BordersClassifier": "limes.classifier",
-    "accelerate": "limes.classifier",
+    "KernelDensityClassifier": "limes.agf",
+    "NeighborsDensity": "limes.agf",
+    "accelerate": "limes.accelerating",
     "load": "limes.loading",
     "read_libsvm_model": "limes.libsvm",
+    "show_versions": "limes.versions",
+    "write_libsvm_model": "limes.libsvm",
 }
 
 

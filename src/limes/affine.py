@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA, IncrementalPCA, TruncatedSVD
 from sklearn.feature_selection import SelectorMixin
 from sklearn.pipeline import Pipeline
@@ -169,7 +170,9 @@ def _(step: SelectorMixin) -> AffineMap:
 @as_affine.register(PCA)
 @as_affine.register(IncrementalPCA)
 def _(step: PCA | IncrementalPCA) -> AffineMap:
-    scale = 1 / np.sqrt(step.explained_variance_) if step.whiten else 1.0
+    # As scikit-learn: a component without variance is divided by next to nothing, not by nothing.
+    least = np.finfo(step.explained_variance_.dtype).eps
+    scale = 1 / np.sqrt(np.maximum(step.explained_variance_, least)) if step.whiten else 1.0
     return AffineMap(step.mean_.astype(float), (step.components_.T * scale).astype(float))
 
 
@@ -177,6 +180,26 @@ def _(step: PCA | IncrementalPCA) -> AffineMap:
 def _(step: TruncatedSVD) -> AffineMap:
     matrix = step.components_.T.astype(float)
     return AffineMap(np.zeros(len(matrix)), matrix)
+
+
+@as_affine.register
+def _(step: ColumnTransformer) -> AffineMap | None:
+    n_features = step.n_features_in_
+    shift = np.zeros(n_features)
+    blocks = []
+    for name, inner, _ in step.transformers_:
+        columns = step._transformer_to_input_indices.get(name, [])
+        if (isinstance(inner, str) and inner == "drop") or not len(columns):
+            continue
+        is_plain = isinstance(inner, str) and inner == "passthrough"
+        part = AffineMap.identity(len(columns)) if is_plain else as_affine(inner)
+        # A feature that two parts shift differently has no one shift.
+        if part is None or np.any(shift[columns]):
+            return None
+        shift[columns] = part.shift
+        picks = sparse.eye_array(n_features, format="csc")[:, columns]
+        blocks.append(sparse.csr_array(picks @ part.matrix))
+    return AffineMap(shift, sparse.hstack(blocks, format="csr")) if blocks else None
 
 
 @as_affine.register

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Callable, Iterator
-from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
@@ -10,26 +9,24 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.svm import SVC
-from sklearn.utils import check_random_state
+from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import assert_all_finite, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from limes._core import thread_count
 from limes._typing import Array, Codes, Labels
+from limes.checks import check_parameters, fits, refuse
 from limes.model_file import describe, write_model
-from limes.placement import PLACEMENTS
 from limes.report import Report, compare, pickled_size
 from limes.rows import blocks
 from limes.schemes.choosing import agreement_of
 from limes.schemes.fitting import Settings
-from limes.schemes.survey import SCHEMES, Survey, survey
+from limes.schemes.survey import Survey, survey
 from limes.sources.named import with_feature_names
 from limes.sources.recognize import unwrap
 
 # Starting threads, and asking how many there may be, takes as long as this many rows.
 MIN_THREADED_ROWS = 2000
-BORDERS = ("predict", "probability")
-DTYPES = ("float32", "float64")
 
 
 class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
@@ -165,7 +162,7 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         BordersClassifier
             Itself.
         """
-        self._check_parameters()
+        check_parameters(self)
         rows, labels = validate_data(
             self, X, y, accept_sparse="csr", dtype=(np.float64, np.float32)
         )
@@ -316,7 +313,9 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
+        inner = SVC() if self.estimator is None else self.estimator
+        has_tags = hasattr(inner, "__sklearn_tags__")
+        tags.input_tags.sparse = not has_tags or get_tags(inner).input_tags.sparse
         return tags
 
     def _find_borders(self, source: Any, X: Any, y: Labels | None) -> Self:
@@ -405,8 +404,8 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     def _blocks(self, rows: Any) -> Iterator[tuple[slice, NDArray[Any]]]:
         """Go through rows, a block at a time, each looked at while it is in the cache."""
         for place, block in blocks(rows, len(self.scheme_.maps)):
-            if not _fits(block, self.dtype):
-                _refuse(block)
+            if not fits(block, self.dtype):
+                refuse(block)
             yield place, block
 
     def _probabilities(self, rows: Any) -> Array:
@@ -427,144 +426,8 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             double=self.dtype == "float64",
         )
 
-    def _check_parameters(self) -> None:
-        """Say which parameter is wrong, before anything long begins."""
-        _check_choice("scheme", self.scheme, ("auto", *SCHEMES))
-        _check_choice("placement", self.placement, ("auto", *PLACEMENTS))
-        _check_choice("border", self.border, BORDERS)
-        _check_choice("dtype", self.dtype, DTYPES)
-        for name in ("n_borders", "blend"):
-            value = getattr(self, name)
-            if value != "auto" and not (isinstance(value, Integral) and int(value) >= 1):
-                raise ValueError(
-                    f"{name} must be 'auto' or an integer of 1 or more, got {value!r}."
-                )
-        for name, low, high in (("threshold", -1.0, 1.0), ("tolerance", 0.0, np.inf)):
-            value = getattr(self, name)
-            if not (isinstance(value, Real) and low < float(value) < high):
-                raise ValueError(
-                    f"{name} must be a number between {low} and {high}, got {value!r}."
-                )
-
-
-def accelerate(
-    model: Any,
-    X: ArrayLike,
-    y: ArrayLike | None = None,
-    *,
-    scheme: str = "auto",
-    n_borders: int | str = "auto",
-    placement: str = "auto",
-    blend: int | str = "auto",
-    refine: bool = True,
-    border: str = "predict",
-    threshold: float = 0.0,
-    tolerance: float = 1e-5,
-    dtype: str = "float32",
-    random_state: Any = None,
-    n_jobs: int | None = None,
-    verbose: int = 0,
-) -> BordersClassifier:
-    """Turn a fitted classifier into a fast one with the same answers.
-
-    Parameters
-    ----------
-    model : classifier, or function of rows
-        Fitted: a support vector machine, a kernel-density or Gaussian-process classifier, a LIBSVM
-        model, anything with ``predict_proba`` or ``decision_function``, perhaps in a ``Pipeline``.
-        A function gives decision values (n_rows,), positive for the second class, or scores
-        (n_rows, n_classes).
-    X : array-like or sparse matrix of shape (n_rows, n_features)
-        Rows like those to be predicted; the training rows are best.
-    y : array-like of shape (n_rows,), default=None
-        True labels. Not needed: the source labels the rows. They make probabilities better where
-        the source has none of its own.
-    scheme, n_borders, placement, blend, refine, border, threshold, tolerance, dtype
-        As for ``BordersClassifier``.
-    random_state, n_jobs, verbose
-        As for ``BordersClassifier``.
-
-    Returns
-    -------
-    BordersClassifier
-        Fitted.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import make_moons
-    >>> from sklearn.svm import SVC
-    >>> import limes
-    >>> X, y = make_moons(500, noise=0.2, random_state=0)
-    >>> svc = SVC(gamma=2).fit(X, y)
-    >>> fast = limes.accelerate(svc, X, random_state=0)
-    >>> fast.predict([[0.0, 1.0], [1.0, -0.5]])
-    array([0, 1])
-    """
-    fast = BordersClassifier(
-        FrozenEstimator(model) if hasattr(model, "fit") else model,
-        scheme=scheme,
-        n_borders=n_borders,
-        placement=placement,
-        blend=blend,
-        refine=refine,
-        border=border,
-        threshold=threshold,
-        tolerance=tolerance,
-        dtype=dtype,
-        random_state=random_state,
-        n_jobs=n_jobs,
-        verbose=verbose,
-    )
-    fast._check_parameters()
-    if hasattr(model, "fit"):
-        check_is_fitted(model)
-    _check_n_features(model, X)
-    options = {"accept_sparse": "csr", "dtype": (np.float64, np.float32)}
-    if y is None:
-        return fast._find_borders(model, validate_data(fast, X, **options), None)
-    rows, labels = validate_data(fast, X, y, **options)
-    return fast._find_borders(model, rows, labels)
-
-
-def _check_n_features(model: Any, X: ArrayLike) -> None:
-    """Compare the rows with those that the source was fitted on."""
-    wanted = getattr(model, "n_features_in_", None)
-    found = np.shape(X)[1:]
-    if wanted is not None and len(found) == 1 and found[0] != wanted:
-        raise ValueError(
-            f"X must have {wanted} features, as the source {type(model).__name__} was fitted "
-            f"with, got {found[0]!r}."
-        )
-
 
 def _seed(random_state: Any) -> np.random.SeedSequence:
     """Return a seed for generators from any of scikit-learn's forms of randomness."""
     words = check_random_state(random_state).randint(2**31, size=4)
     return np.random.SeedSequence([int(word) for word in words])
-
-
-def _check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
-    """Say what a parameter may be."""
-    if value not in choices:
-        raise ValueError(f"{name} must be one of {sorted(choices)}, got {value!r}.")
-
-
-def _fits(block: NDArray[Any], dtype: str) -> bool:
-    """Tell whether all numbers are finite, in the precision of prediction."""
-    if block.dtype == np.float32:
-        with np.errstate(over="ignore", invalid="ignore"):
-            # One pass; a sum may be infinite by itself, so only a finite one settles it.
-            if np.isfinite(block.sum()):
-                return True
-    largest = np.finfo(dtype).max
-    # A comparison with NaN is false.
-    return bool(block.min(initial=0.0) >= -largest and block.max(initial=0.0) <= largest)
-
-
-def _refuse(block: NDArray[Any]) -> None:
-    """Say why rows have no decision value."""
-    assert_all_finite(block, input_name="X")
-    raise ValueError(
-        f"X has a value too large for float32, {np.abs(block).max()!r}: scale the rows, or fit "
-        "with dtype='float64'."
-    )

@@ -39,6 +39,11 @@ def split_sides(source: Source, rows: Array) -> Sides:
         Either may be empty.
     """
     values = source.decision(rows)
+    if not np.isfinite(values).all():
+        raise ValueError(
+            f"the source gave the decision value {values[~np.isfinite(values)][0]} for a row: "
+            "decision values must be finite."
+        )
     return Sides(rows[values < 0], rows[values > 0])
 
 

@@ -20,15 +20,18 @@ MIN_QUESTIONS, MAX_QUESTIONS = 10_000, 100_000
 QUESTIONS_A_ROW = 40
 # Rows in one block of questions.
 BLOCK_ROWS = 4096
-# Training: times through the rows, rows a step, largest steps of the local functions, the points
+# Training: rows looked at in all, rows a step, largest steps of the local functions, the points
 # and the base function, and the pull of the local functions towards zero.
-N_EPOCHS = 8
+N_LOOKS = 600_000
 N_BATCH = 256
 RATES = (0.02, 0.01, 0.005)
 DECAY = 0.01
 # Rows for each point of k-means, and how likely one is that the source is sure of.
 ROWS_A_POINT = 64
+MIN_PLACED = 4000
 SURE_SHARE = 0.02
+# The unit of length of local functions, where all rows are one.
+MIN_RADIUS = 1e-3
 # Wide rows are searched in this many principal components.
 WIDE_FEATURES = 96
 N_COMPONENTS = 32
@@ -116,7 +119,14 @@ def find_doubt(probabilities: Array) -> Array:
     return 1.0 - (best[:, 1] - best[:, 0])
 
 
-def fit_map(lessons: Lessons, *, n_points: int, blend: int, rng: np.random.Generator) -> TrainedMap:
+def fit_map(
+    lessons: Lessons,
+    *,
+    n_points: int,
+    blend: int,
+    rng: np.random.Generator,
+    n_looks: int = N_LOOKS,
+) -> TrainedMap:
     """Fit points and their linear functions to the lessons.
 
     Parameters
@@ -129,14 +139,21 @@ def fit_map(lessons: Lessons, *, n_points: int, blend: int, rng: np.random.Gener
         Number of nearest points whose functions are averaged.
     rng : Generator
         Draws the rows of k-means and the order of training.
+    n_looks : int
+        Rows looked at in all.
 
     Returns
     -------
     TrainedMap
         Fitted; its values are logits.
     """
-    points, anchors, radius = _place_points(lessons, n_points, rng)
-    fitted = TrainedMap.start(points, anchors, n_outputs=lessons.targets.shape[1], radius=radius)
+    points, radius = _place_points(lessons, n_points, rng)
+    fitted = TrainedMap.start(
+        points,
+        n_features=lessons.rows.shape[1],
+        n_outputs=lessons.targets.shape[1],
+        radius=radius,
+    )
     train(
         fitted,
         lessons.rows,
@@ -144,7 +161,7 @@ def fit_map(lessons: Lessons, *, n_points: int, blend: int, rng: np.random.Gener
         weights=np.ones(len(lessons.rows), dtype=np.float32),
         search=lessons.search,
         blend=blend,
-        n_epochs=N_EPOCHS,
+        n_epochs=max(2, round(n_looks / len(lessons.rows))),
         n_batch=N_BATCH,
         rates=RATES,
         decay=DECAY,
@@ -183,7 +200,13 @@ def _ask(source: MulticlassSource, rows: NDArray[np.floating]) -> Array:
     """Return the probabilities that the source's scores stand for, block by block."""
     starts = range(0, len(rows), BLOCK_ROWS)
     parts = [source.scores(rows[i : i + BLOCK_ROWS].astype(np.float64)) for i in starts]
-    return softmax(np.concatenate(parts), axis=1)
+    scores = np.concatenate(parts)
+    if not np.isfinite(scores).all():
+        raise ValueError(
+            f"the source gave the score {scores[~np.isfinite(scores)][0]} for a row: scores must "
+            "be finite."
+        )
+    return softmax(scores, axis=1)
 
 
 def _principal_components(rows: Array) -> Array:
@@ -194,15 +217,14 @@ def _principal_components(rows: Array) -> Array:
     return np.ascontiguousarray(directions[:, ::-1][:, :N_COMPONENTS])
 
 
-def _place_points(
-    lessons: Lessons, n_points: int, rng: np.random.Generator
-) -> tuple[Array, Array, float]:
+def _place_points(lessons: Lessons, n_points: int, rng: np.random.Generator) -> tuple[Array, float]:
     """Spread points over the rows, more of them where the source is in doubt."""
-    n_rows = len(lessons.rows)
     if n_points == 1:
-        return np.zeros((1, lessons.search.shape[1])), np.zeros((1, lessons.rows.shape[1])), 1.0
+        return np.zeros((1, lessons.search.shape[1])), 1.0
     chance = lessons.doubt + SURE_SHARE
-    picked = rng.choice(n_rows, size=max(ROWS_A_POINT * n_points, 4000), p=chance / chance.sum())
+    n_drawn = max(ROWS_A_POINT * n_points, MIN_PLACED)
+    picked = rng.choice(len(lessons.rows), size=n_drawn, p=chance / chance.sum())
+    rows = lessons.search[picked]
     means = MiniBatchKMeans(
         n_points,
         init="random",
@@ -210,12 +232,6 @@ def _place_points(
         max_iter=10,
         batch_size=4096,
         random_state=int(rng.integers(2**31)),
-    ).fit(lessons.search[picked])
-    counts = np.bincount(means.labels_, minlength=n_points)
-    own = np.repeat(np.arange(n_points), counts)
-    order = np.argsort(means.labels_, kind="stable")
-    anchors = np.zeros((n_points, lessons.rows.shape[1]))
-    np.add.at(anchors, own, lessons.rows[picked[order]])
-    anchors /= np.maximum(counts, 1)[:, None]
-    spread = np.square(lessons.rows[picked] - anchors[means.labels_]).mean()
-    return means.cluster_centers_, anchors, max(1e-3, float(np.sqrt(spread)))
+    ).fit(rows)
+    spread = np.square(rows - means.cluster_centers_[means.labels_]).mean()
+    return means.cluster_centers_, max(MIN_RADIUS, float(np.sqrt(spread)))

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from limes._typing import Array
 from limes.sources.protocol import Source
 
-# Halving alone reaches the last bit of a double in 53 steps, and every second step halves.
-MAX_STEPS = 120
+# Halving alone reaches the last bit of a double in 53 steps, and at least every third step halves.
+MAX_STEPS = 180
 
 
 class Borders(NamedTuple):
@@ -62,7 +62,8 @@ def find_borders(source: Source, below: Array, above: Array, *, tolerance: float
             place[open_lines], low[open_lines], high[open_lines], value, slope, step
         )
     points = below + place[:, None] * span
-    return Borders(points, _mend_flat_normals(source, normals, points, below, above))
+    is_jump = ~_can_shrink(low, high)
+    return Borders(points, _mend_normals(source, normals, is_jump, below, above))
 
 
 def _can_shrink(low: Array, high: Array) -> NDArray[np.bool_]:
@@ -83,18 +84,21 @@ def _next_place(
     return np.where((newton > low) & (newton < high), newton, middle)
 
 
-def _mend_flat_normals(
-    source: Source, normals: Array, points: Array, below: Array, above: Array
+def _mend_normals(
+    source: Source, normals: Array, is_jump: NDArray[np.bool_], below: Array, above: Array
 ) -> Array:
-    """Give a border point without a gradient the direction and the rise of its own line.
+    """Give a border point without a gradient to trust the direction and the rise of its own line.
 
-    A piecewise-constant source (nearest neighbours, trees) has no gradient where it jumps.
+    A piecewise-constant source (nearest neighbours, trees) has no gradient where it jumps, or one
+    taken so widely that it may point back across the border.
     """
-    is_flat = ~np.any(normals, axis=1) | ~np.all(np.isfinite(normals), axis=1)
-    if not is_flat.any():
+    span = above - below
+    is_backward = is_jump & (np.einsum("ij,ij->i", normals, span) <= 0)
+    is_bad = is_backward | ~np.any(normals, axis=1) | ~np.all(np.isfinite(normals), axis=1)
+    if not is_bad.any():
         return normals
-    span = above[is_flat] - below[is_flat]
-    rise = source.decision(above[is_flat]) - source.decision(below[is_flat])
+    rise = source.decision(above[is_bad]) - source.decision(below[is_bad])
     mended = normals.copy()
-    mended[is_flat] = span * (rise / np.einsum("ij,ij->i", span, span))[:, None]
+    lengths = np.einsum("ij,ij->i", span[is_bad], span[is_bad])
+    mended[is_bad] = span[is_bad] * (rise / lengths)[:, None]
     return mended

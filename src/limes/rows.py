@@ -13,7 +13,7 @@ from limes._typing import Codes
 BLOCK_ROWS = 1 << 16
 BLOCK_NUMBERS = 1 << 20
 # More rows than this teach a border little, and every one is asked of the slow source.
-MAX_ROWS = 20_000
+MAX_ROWS = 50_000
 MAX_NUMBERS = 1 << 27
 # The share of rows kept aside to measure agreement, and the most that are worth asking about.
 ASIDE_SHARE = 0.2

@@ -78,7 +78,7 @@ struct Room {
 
     Room(const FitJob& j, float* piece) : job(j), memory(piece) {
         const size_t q = j.n_outputs, m = j.n_points, d = j.n_features, near_points = n_near();
-        slopes = group(j.slopes, m * q * d, j.local_rate, j.decay);
+        slopes = group(j.slopes, m * q * j.n_search, j.local_rate, j.decay);
         levels = group(j.levels, m * q, j.local_rate, j.decay);
         points = group(j.points, m * j.n_search, j.point_rate, 0);
         base_slopes = group(j.base_slopes, q * d, j.base_rate, 0);
@@ -92,7 +92,7 @@ struct Room {
         local = take(near_points * q);
         values = take(q);
         slack = take(q);
-        shift = take(near_points * d);
+        shift = take(near_points * j.n_search);
         near = reinterpret_cast<uint32_t*>(take(near_points));
     }
     size_t n_near() const { return job.n_points > 1 ? job.n_blended + 1 : 1; }
@@ -162,17 +162,18 @@ float choose(Room& room, const float* scores) {
 }
 
 // The values of a row, as the map stands.
-void evaluate(Room& room, const float* row) {
+void evaluate(Room& room, size_t number) {
     const FitJob& job = room.job;
-    const size_t q = job.n_outputs, d = job.n_features;
+    const size_t q = job.n_outputs, d = job.n_features, r = job.n_search;
+    const float *row = job.rows + number * d, *search = job.search + number * r;
     for (size_t c = 0; c < q; ++c) room.values[c] = job.base_levels[c] + dot(job.base_slopes + c * d, row, d);
     if (job.n_points == 1) return;
     for (size_t j = 0; j < job.n_blended; ++j) {
         const size_t i = room.near[j];
-        float* shift = room.shift + j * d;
-        for (size_t a = 0; a < d; ++a) shift[a] = (row[a] - job.anchors[i * d + a]) * job.inverse_radius;
+        float* shift = room.shift + j * r;
+        for (size_t a = 0; a < r; ++a) shift[a] = (search[a] - job.anchors[i * r + a]) * job.inverse_radius;
         for (size_t c = 0; c < q; ++c) {
-            const float value = job.levels[i * q + c] + dot(job.slopes + (i * q + c) * d, shift, d);
+            const float value = job.levels[i * q + c] + dot(job.slopes + (i * q + c) * r, shift, r);
             room.local[j * q + c] = value;
             room.values[c] += room.shares[j] * value;
         }
@@ -217,7 +218,7 @@ void pull_points(Room& room, const float* search, float total, float mean_pull) 
 // Add one row's part to the gradients.
 void spread_slack(Room& room, size_t number, float total) {
     const FitJob& job = room.job;
-    const size_t q = job.n_outputs, d = job.n_features;
+    const size_t q = job.n_outputs, d = job.n_features, r = job.n_search;
     const float* row = job.rows + number * d;
     for (size_t c = 0; c < q; ++c) {
         add(room.base_slopes.gradient + c * d, row, room.slack[c], d);
@@ -232,7 +233,7 @@ void spread_slack(Room& room, size_t number, float total) {
         for (size_t c = 0; c < q; ++c) {
             const float part = room.slack[c] * room.shares[j];
             room.levels.gradient[i * q + c] += part;
-            add(room.slopes.gradient + (i * q + c) * d, room.shift + j * d, part, d);
+            add(room.slopes.gradient + (i * q + c) * r, room.shift + j * r, part, r);
         }
     }
     if (job.n_blended > 1 && total > 1e-6f)
@@ -248,7 +249,7 @@ double run_batch(Room& room, const uint32_t* order, size_t n) {
         if (job.n_points > 1 && r % abreast == 0) scan(room, order + r, n - r);
         float total = 0;
         if (job.n_points > 1) total = choose(room, room.scores + r % abreast * padded(job.n_points));
-        evaluate(room, job.rows + number * job.n_features);
+        evaluate(room, number);
         const float weight = job.weights[number];
         loss += weight * loss_and_slack(room, job.targets + number * job.n_outputs, weight / float(n));
         spread_slack(room, number, total);

@@ -6,18 +6,19 @@
 namespace limes {
 
 // A map in training, and the rows that it is fitted to. The value of output c at a row x is
-//   base_levels[c] + base_slopes[c].x + sum_j w_j (levels[j][c] + slopes[j][c].(x - anchor_j) / radius)
-// over the n_blended points nearest to the row, with the weights of a blend.
+//   base_levels[c] + base_slopes[c].x + sum_j w_j (levels[j][c] + slopes[j][c].(z - anchor_j) / radius)
+// over the n_blended points nearest to z, with the weights of a blend. z is where x is searched from:
+// x itself, or few projections of a wide x, which then have local functions of as few slopes.
 struct FitJob {
     size_t n_rows, n_features, n_search, n_outputs, n_points, n_blended;
     const float* rows;     // [row][n_features]
     const float* search;   // [row][n_search]: where a row is searched from
     const float* targets;  // [row][n_outputs]: probabilities
     const float* weights;  // [row]
-    const float* anchors;  // [point][n_features]
+    const float* anchors;  // [point][n_search]
     float inverse_radius;
     float* points;  // [point][n_search]
-    float* slopes;  // [point][output][n_features]
+    float* slopes;  // [point][output][n_search]
     float* levels;  // [point][output]
     float* base_slopes;
     float* base_levels;

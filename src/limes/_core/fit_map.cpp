@@ -50,8 +50,8 @@ double fit_map(nb::handle rows, nb::handle search, nb::handle targets, nb::handl
     require(n_batch >= 1 && radius > 0, "n_batch and radius must be positive");
     job.rows = read_floats(x, {n, d}), job.search = read_floats(z, {n, r});
     job.targets = read_floats(t, {n, q}), job.weights = read_floats(w, {n});
-    job.anchors = read_floats(a, {m, d}), job.points = read_floats(p, {m, r});
-    job.slopes = read_floats(s, {m, q, d}), job.levels = read_floats(l, {m, q});
+    job.anchors = read_floats(a, {m, r}), job.points = read_floats(p, {m, r});
+    job.slopes = read_floats(s, {m, q, r}), job.levels = read_floats(l, {m, q});
     job.base_slopes = read_floats(bs, {q, d}), job.base_levels = read_floats(bl, {q});
     job.inverse_radius = 1 / radius;
     job.n_epochs = n_epochs, job.n_batch = n_batch;

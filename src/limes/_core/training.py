@@ -20,11 +20,11 @@ class TrainedMap:
     ----------
     points : ndarray of shape (n_points, n_search)
         Where rows are searched; they move.
-    anchors : ndarray of shape (n_points, n_features)
+    anchors : ndarray of shape (n_points, n_search)
         Where the local functions are centred; they stay.
     radius : float
         Unit of length of the local functions.
-    slopes : ndarray of shape (n_points, n_outputs, n_features)
+    slopes : ndarray of shape (n_points, n_outputs, n_search)
         Of the local functions, a unit of length.
     levels : ndarray of shape (n_points, n_outputs)
         Of the local functions, at their anchors.
@@ -44,25 +44,34 @@ class TrainedMap:
 
     @classmethod
     def start(
-        cls, points: NDArray[Any], anchors: NDArray[Any], *, n_outputs: int, radius: float
+        cls, points: NDArray[Any], *, n_features: int, n_outputs: int, radius: float
     ) -> "TrainedMap":
         """Return a map that is zero everywhere."""
-        n_points, n_features = anchors.shape
+        n_points, n_search = points.shape
         return cls(
             np.array(points, dtype=np.float32, order="C"),
-            np.array(anchors, dtype=np.float32, order="C"),
+            np.array(points, dtype=np.float32, order="C"),
             radius,
-            np.zeros((n_points, n_outputs, n_features), dtype=np.float32),
+            np.zeros((n_points, n_outputs, n_search), dtype=np.float32),
             np.zeros((n_points, n_outputs), dtype=np.float32),
             np.zeros((n_outputs, n_features), dtype=np.float32),
             np.zeros(n_outputs, dtype=np.float32),
         )
 
-    def functions(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the linear functions of each point: slopes (m, q, D), and values at zero (m, q)."""
+    def functions(
+        self, components: NDArray[np.float64] | None = None
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the linear functions of each point: slopes (m, q, D), and values at zero (m, q).
+
+        Parameters
+        ----------
+        components : ndarray of shape (n_features, n_search), default=None
+            What rows are projected to where they are searched; None where they are not.
+        """
         local = self.slopes.astype(np.float64) / self.radius
-        levels = self.levels - np.einsum("mqd,md->mq", local, self.anchors)
-        return local + self.base_slopes, levels + self.base_levels
+        levels = self.levels - np.einsum("mqr,mr->mq", local, self.anchors)
+        wide = local if components is None else local @ components.T
+        return wide + self.base_slopes, levels + self.base_levels
 
 
 def train(

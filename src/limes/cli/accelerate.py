@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
     int
         0.
     """
-    from limes.classifier import accelerate
+    from limes.accelerating import accelerate
 
     source, X, y, names = _read(args)
     settings = {name: getattr(args, name) for name in SETTINGS if getattr(args, name) is not None}

@@ -79,7 +79,7 @@ def _show_two_classes(n_rows: int, picture: Path) -> Any:
     """Accelerate a machine of two classes and draw its borders."""
     from sklearn.svm import SVC
 
-    from limes.classifier import accelerate
+    from limes.accelerating import accelerate
     from limes.datasets import sample_classes
 
     X, y = sample_classes(n_rows, random_state=0)
@@ -109,7 +109,7 @@ def _show_digits() -> Any:
     from sklearn.preprocessing import StandardScaler
     from sklearn.svm import SVC
 
-    from limes.classifier import accelerate
+    from limes.accelerating import accelerate
 
     X, y = load_digits(return_X_y=True)
     X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)

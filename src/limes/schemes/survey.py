@@ -96,21 +96,34 @@ def survey(
     source = as_source(inner, known)
     _check_classes(source, y, settings)
     own = source.codes(rows)
+    if settings.level:
+        own = (source.pair(0, 1).decision(rows) > settings.level).astype(np.intp)
     is_aside = keep_aside(own, rng)
     members = own if known.codes is None else np.where(known.codes < 0, own, known.codes)
     ground = Ground(rows[~is_aside], members[~is_aside], before, rows[is_aside], own[is_aside])
     if scheme == "auto":
         scheme = "shared" if refine and not settings.level else "pairwise"
-    fit = {"pairwise": fit_pairwise, "one-vs-rest": fit_one_vs_rest}.get(scheme)
-    options = {"seed": seed, "n_jobs": n_jobs, "verbose": verbose}
-    if fit is None:
-        fitted, trials = fit_shared(source, ground, settings, **options)
-    else:
-        fitted, trials = fit(source, ground, settings, **options), []
+    fitted, trials = _fit(scheme, source, ground, settings, seed, n_jobs, verbose)
     # A function of rows has no labels of its own.
     is_nameless = y is not None and not hasattr(inner, "classes_")
     classes = np.unique(np.asarray(y)) if is_nameless else np.asarray(source.classes)
     return Survey(fitted, trials, classes, chosen[is_aside], own[is_aside])
+
+
+def _fit(
+    scheme: str,
+    source: MulticlassSource,
+    ground: Ground,
+    settings: Settings,
+    seed: np.random.SeedSequence,
+    n_jobs: int | None,
+    verbose: int,
+) -> tuple[Scheme, list[Trial]]:
+    """Find the maps of a scheme."""
+    if scheme == "shared":
+        return fit_shared(source, ground, settings, seed=seed)
+    fit = fit_one_vs_rest if scheme == "one-vs-rest" else fit_pairwise
+    return fit(source, ground, settings, seed=seed, n_jobs=n_jobs, verbose=verbose), []
 
 
 def _in_source_space(X: Any, chosen: Codes, before: AffineMap | None) -> Array:

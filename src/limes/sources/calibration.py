@@ -5,6 +5,7 @@ from math import isqrt
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from scipy.optimize import minimize_scalar
 from scipy.special import logsumexp
 from sklearn.base import clone
@@ -50,9 +51,12 @@ def svm_sigmoids(
     slopes, shifts : ndarray of shape (n_pairs,)
         Platt's A and B for each pair.
     """
+    # Rows with few numbers are trained on much quicker as such.
+    is_sparse = sparse.issparse(svc.support_vectors_)
 
     def values(train: Codes, test: Codes) -> Array:
-        fitted = clone(svc).fit(X[train], svc.classes_[codes[train]])
+        rows = sparse.csr_array(X[train]) if is_sparse else X[train]
+        fitted = clone(svc).fit(rows, svc.classes_[codes[train]])
         return SvmMachine.from_sklearn(fitted).values(X[test])
 
     if len(np.unique(codes)) == machine.n_classes:
@@ -122,7 +126,8 @@ def score_sigmoid(
 
     try:
         rows, found = _cross_validate(values, codes, rng=rng)
-    except ValueError:
+    except (ValueError, TypeError, AttributeError):
+        # A class without rows, or a classifier that cannot be fitted again.
         rows = _draw_rows(codes, rng)
         found = scores(model, X[rows])
     if found.shape[1] == 2:

@@ -45,15 +45,21 @@ def _(kernel: Matern) -> bool:
     return kernel.nu in MATERN_ORDERS
 
 
-@has_gradient.register(Sum)
-@has_gradient.register(Product)
-def _(kernel: Sum | Product) -> bool:
+@has_gradient.register
+def _(kernel: Sum) -> bool:
     return has_gradient(kernel.k1) and has_gradient(kernel.k2)
 
 
 @has_gradient.register
+def _(kernel: Product) -> bool:
+    # White noise is there on the diagonal alone, where a product would carry it into the gradient.
+    parts = (kernel.k1, kernel.k2)
+    return all(has_gradient(part) and not _has_noise(part) for part in parts)
+
+
+@has_gradient.register
 def _(kernel: Exponentiation) -> bool:
-    return has_gradient(kernel.kernel)
+    return has_gradient(kernel.kernel) and not _has_noise(kernel.kernel)
 
 
 @has_gradient.register
@@ -143,6 +149,12 @@ def diagonal_gradient(kernel: Kernel, X: Array) -> Array:
         return np.zeros_like(X)
     own = [sum_gradient(kernel, row[None], row[None], np.ones((1, 1))) for row in X]
     return 2 * np.concatenate(own)
+
+
+def _has_noise(kernel: Kernel) -> bool:
+    """Tell whether white noise is anywhere in a kernel."""
+    inner = [getattr(kernel, name) for name in ("k1", "k2", "kernel") if hasattr(kernel, name)]
+    return isinstance(kernel, WhiteKernel) or any(_has_noise(part) for part in inner)
 
 
 def _radial(X: Array, vectors: Array, weights: Array, length_scale: float | Array) -> Array:

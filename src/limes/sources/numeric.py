@@ -10,6 +10,9 @@ from limes._typing import Array
 BLOCK_ROWS = 20_000
 # Rows on which a source is tried for being piecewise constant.
 TRIAL_ROWS = 40
+# Halvings of the way between two rows, and the share of a difference that must remain for a jump.
+N_HALVINGS = 45
+JUMP_SHARE = 1e-3
 # Half a deviation: wide enough to see over the flat steps of nearest neighbours and trees.
 WIDE_STEP = 0.5
 
@@ -22,8 +25,8 @@ class CentralDifferences:
     function : callable
         Takes rows, returns (n_rows,) or (n_rows, n_outputs).
     rows : ndarray of shape (n_rows, n_features)
-        Typical rows: they give the size of a step along each feature. A function that is flat
-        at most of them is taken for piecewise constant, and gets a wide step.
+        Typical rows: they give the size of a step along each feature. A function that jumps
+        between two of them is taken for piecewise constant, and gets a wide step.
     """
 
     def __init__(self, function: Callable[[Array], Array], rows: Array) -> None:
@@ -32,7 +35,7 @@ class CentralDifferences:
         scale = _feature_scales(rows)
         precision = np.finfo(np.result_type(function(trial[:1]), np.float32)).eps
         self.steps = scale * np.cbrt(precision)
-        if _is_flat(self(trial)):
+        if is_stepped(function, trial):
             self.steps = scale * WIDE_STEP
 
     def __call__(self, X: Array) -> Array:
@@ -61,7 +64,32 @@ def _feature_scales(rows: Array) -> Array:
     return np.where(deviation > 0, deviation, fallback)
 
 
-def _is_flat(gradients: Array) -> bool:
-    """Tell whether a function has no slope at most rows."""
-    rows = gradients.reshape(len(gradients), -1)
-    return bool(np.mean(~rows.any(axis=1)) > 0.5)
+def is_stepped(function: Callable[[Array], Array], rows: Array) -> bool:
+    """Tell whether a function jumps between rows instead of changing gradually.
+
+    Parameters
+    ----------
+    function : callable
+        Rows to values.
+    rows : ndarray of shape (n_rows, n_features)
+        Rows; the way between those with the least and the largest value is halved over and over.
+
+    Returns
+    -------
+    bool
+        True where a difference remains between two places that are as good as one.
+    """
+
+    def value(row: Array) -> float:
+        return float(np.asarray(function(row[None]), dtype=np.float64).reshape(-1)[-1])
+
+    values = np.array([value(row) for row in rows])
+    low, high = rows[values.argmin()], rows[values.argmax()]
+    bottom, top = values.min(), values.max()
+    for _ in range(N_HALVINGS):
+        middle = 0.5 * (low + high)
+        if value(middle) - bottom < 0.5 * (top - bottom):
+            low = middle
+        else:
+            high = middle
+    return bool(abs(value(high) - value(low)) > JUMP_SHARE * (top - bottom))

@@ -12,6 +12,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.linear_model._base import LinearClassifierMixin
+from sklearn.model_selection._classification_threshold import BaseThresholdClassifier
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.multiclass import OneVsOneClassifier
 from sklearn.pipeline import Pipeline
@@ -162,6 +163,15 @@ def _(model: GaussianProcessClassifier, known: Known) -> ProbabilitySource:
 
 
 @as_source.register
+def _(model: BaseThresholdClassifier, known: Known) -> MulticlassSource:
+    raise ValueError(
+        f"{type(model).__name__} moves the border away from equal probabilities: accelerate the "
+        "classifier inside it (its estimator_), with threshold = 2 * p - 1 for a border at the "
+        "probability p."
+    )
+
+
+@as_source.register
 def _(model: CalibratedClassifierCV, known: Known) -> ProbabilitySource:
     analytic = calibrated_source(model, known.X.shape[1])
     return analytic if analytic is not None else _from_probabilities(model, known)
@@ -302,4 +312,5 @@ def _one_score_a_class(values: Array) -> Array:
 
 def _codes_of(model: Any, predict: Callable[[Array], Any]) -> Callable[[Array], Codes]:
     """Return a function from rows to class numbers."""
-    return lambda X: np.searchsorted(model.classes_, predict(X))
+    order = np.argsort(model.classes_)
+    return lambda X: order[np.searchsorted(model.classes_, predict(X), sorter=order)]

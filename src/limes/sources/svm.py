@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import expit, log_expit
+from scipy.special import expit
 from sklearn.svm import SVC, NuSVC
 
 from limes._typing import Array, Codes, Labels
@@ -72,18 +72,19 @@ class SvmSource(MulticlassSource):
         return float(len(self.machine.vectors) * (self.machine.n_features + 100))
 
     def scores(self, X: Array) -> Array:
-        """Return the logarithm of the chance that a class wins all its pairs.
+        """Return how far each class is from losing a pair.
 
-        Every pair is as sure as the others of what lies on its margin, so that the class with most
-        votes has the largest score but where the votes themselves are close.
+        The class that wins all its pairs is the one with a score above zero, and what it has over
+        the next is the decision value of the pair of the two.
         """
         values = self.machine.values(X)
         if not self.decides_by_vote:
             values += self.shifts / self.slopes
-        scores = np.zeros((len(values), len(self.classes)))
+        values *= 0.5 * SCORE_SLOPE
+        scores = np.full((len(values), len(self.classes)), np.inf)
         for place, (first, second) in enumerate(class_pairs(len(self.classes))):
-            scores[:, first] += log_expit(-SCORE_SLOPE * values[:, place])
-            scores[:, second] += log_expit(SCORE_SLOPE * values[:, place])
+            np.minimum(scores[:, first], -values[:, place], out=scores[:, first])
+            np.minimum(scores[:, second], values[:, place], out=scores[:, second])
         return scores
 
     def codes(self, X: Array) -> Codes:

@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 from sklearn.pipeline import make_pipeline
 
 from limes._typing import Labels
+from limes.accelerating import accelerate
 from limes.bench.peers.peer import Ask, Peer
 from limes.bench.problem import Problem
-from limes.classifier import BordersClassifier, accelerate
+from limes.classifier import BordersClassifier
 
 
 @dataclass(frozen=True)
