@@ -6,16 +6,17 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import ColumnTransformer
 from sklearn.datasets import make_classification, make_moons
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import FixedThresholdClassifier, GridSearchCV
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.svm import SVC, LinearSVC, NuSVC
 
 from limes import BordersClassifier
@@ -201,6 +202,59 @@ def test_a_data_frame_gives_its_names_to_the_source_and_is_remembered(moons):
     assert np.mean(fast.predict(frame) == model.predict(frame)) > 0.93
 
 
+@pytest.mark.parametrize("n_bands", [6, 10])
+def test_the_bands_of_a_stepped_source_are_not_turned_round(n_bands):
+    X = np.random.default_rng(0).uniform(0, n_bands, (2000, 1))
+    model = KNeighborsClassifier(3).fit(X, np.floor(X[:, 0]).astype(int) % 2)
+    fast = accelerate(model, X, random_state=0)
+    assert np.mean(fast.predict(X) == model.predict(X)) > 0.9
+
+
+def test_a_function_that_saturates_keeps_its_slope():
+    X = np.random.default_rng(0).uniform(-1, 1, (400, 2))
+    fast = accelerate(lambda rows: np.tanh(80 * (np.hypot(*rows.T) - 0.6)), X, random_state=0)
+    slopes = np.linalg.norm(fast.scheme_.maps[0].normals[:, :, 0], axis=1)
+    assert_allclose(slopes, 80, rtol=0.01)
+
+
+def test_agreement_is_measured_at_the_threshold():
+    X, y = make_moons(2000, noise=0.25, random_state=0)
+    model = LogisticRegression().fit(X, y)
+    assert accelerate(model, X, threshold=0.9, random_state=0).agreement_ > 0.99
+
+
+def test_columns_that_are_scaled_apart_are_folded_too(blobs):
+    X, y = blobs
+    columns = ColumnTransformer(
+        [("a", StandardScaler(), [2]), ("b", MinMaxScaler(), [0]), ("c", "passthrough", [1])]
+    )
+    model = make_pipeline(columns, SVC(gamma=1)).fit(X, y)
+    fast = accelerate(model, X, random_state=0)
+    assert fast.scheme_.maps[0].before is not None
+    assert np.mean(fast.predict(X) == model.predict(X)) > 0.93
+
+
+class Unsorted:
+    """A classifier of somebody's own: labels in their own order, and no more than it takes."""
+
+    classes_ = np.array(["z", "a"])
+
+    def decision_function(self, X):
+        return X[:, 0] - 0.2
+
+    def predict(self, X):
+        return self.classes_[(self.decision_function(X) > 0).astype(int)]
+
+
+@pytest.mark.parametrize("has_labels", [False, True])
+def test_a_classifier_of_ones_own_keeps_its_order_of_labels(has_labels, moons):
+    X, _ = moons
+    model = Unsorted()
+    fast = accelerate(model, X, model.predict(X) if has_labels else None, random_state=0)
+    assert_array_equal(fast.predict(X), model.predict(X))
+    assert fast.agreement_ == 1.0
+
+
 class TestOddCases:
     """Degenerate input has a defined answer."""
 
@@ -284,6 +338,10 @@ class TestBadInput:
             ("threshold", 1.0),
             ("tolerance", 0.0),
             ("dtype", "float16"),
+            ("n_borders", True),
+            ("refine", "yes"),
+            ("n_jobs", 1.5),
+            ("verbose", "much"),
         ],
     )
     def test_a_wrong_parameter_is_quoted(self, parameter, value, moons):
@@ -351,6 +409,24 @@ class TestBadInput:
         model = GaussianProcessClassifier(multi_class="one_vs_one", optimizer=None)
         with pytest.raises(ValueError, match="one_vs_rest"):
             accelerate(model.fit(X[::5], y[::5]), X)
+
+    def test_columns_in_another_order_are_refused(self, moons):
+        pandas = pytest.importorskip("pandas")
+        frame = pandas.DataFrame(moons[0], columns=["east", "north"])
+        model = LogisticRegression().fit(frame, moons[1])
+        with pytest.raises(ValueError, match=r"columns \['east', 'north'\].*\['north', 'east'\]"):
+            accelerate(model, frame[["north", "east"]])
+
+    def test_a_classifier_with_a_threshold_of_its_own_is_refused(self, moons):
+        model = FixedThresholdClassifier(LogisticRegression(), threshold=0.2).fit(*moons)
+        with pytest.raises(ValueError, match="accelerate the classifier inside it"):
+            accelerate(model, moons[0])
+
+    def test_a_function_without_a_value_is_refused(self, moons):
+        with pytest.raises(ValueError, match="decision value nan"):
+            accelerate(lambda rows: np.full(len(rows), np.nan), moons[0])
+        with pytest.raises(ValueError, match="score nan"):
+            accelerate(lambda rows: np.full(len(rows), np.nan), moons[0], scheme="shared")
 
     def test_what_is_no_classifier_is_refused(self, moons):
         with pytest.raises(TypeError, match="decision_function"):

@@ -43,6 +43,9 @@ SMOOTH = {
     "gp-product": GaussianProcessClassifier(
         RBF(2.0) * DotProduct(1.0) + DotProduct(0.5) ** 2, optimizer=None
     ),
+    "gp-noise": GaussianProcessClassifier(
+        WhiteKernel(0.5) * DotProduct(1.0) + RBF(1.0), optimizer=None
+    ),
     "agf": AGFClassifier(),
     "kernel-density": KernelDensityClassifier(bandwidth=0.8),
     "calibrated": CalibratedClassifierCV(SVC(gamma=0.5), ensemble=True, cv=3),
