@@ -22,7 +22,7 @@ PATIENCE = 2
 # Rows that the chosen map looks at while it is fitted: more than a trial, which is only compared.
 LAST_LOOKS = 1_500_000
 # Rows on which trials are compared, and probabilities with the source's.
-MIN_ASIDE = 500
+MIN_ASIDE = 200
 
 
 @dataclass(frozen=True)
