@@ -11,7 +11,7 @@ class Maps:
     def __init__(
         self,
         center: NDArray[Any],
-        maps: Sequence[tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]],
+        maps: Sequence[tuple[Any, ...]],
         projection: NDArray[Any] | None,
         blend: int,
         double: bool,

@@ -27,10 +27,33 @@ struct Panels {
     const Real* biases;  // padded with +infinity, which never wins
 };
 
+// Points of a large map in groups. With z' = z + origin, |z'|^2 = sum (z'_k inverse_scale_k)^2 and
+// w the point, a score is  constant + |w|^2 / 2 - z'.w  to within `residual`, that is half a squared
+// distance less |z'|^2 / 2: the triangle inequality rules out whole groups.
+template <class Real>
+struct Groups {
+    size_t n_groups;
+    Panels<Real> centers;       // their scores compare with those of the points
+    const Real* radii;          // [group], rounded up
+    const Real* origin;         // [term]
+    const Real* inverse_scale;  // [term]; 0 where no point has a weight
+    Real constant;
+    // The score of any point or centre is off by at most  error + error_slope * |z'|.
+    Real error, error_slope;
+    // Points by group, each group begins a new vector: [vector][term][lane], [vector][lane]. Behind
+    // the last comes one without a point.
+    const Real* lanes;
+    const Real* biases;
+    const int32_t* indices;
+    const uint32_t* starts;  // [group]: its first vector
+    size_t n_vectors;
+};
+
 // One border map: the search over its points, then the linear functions of the winners.
 template <class Real>
 struct Map {
     Panels<Real> points;
+    const Groups<Real>* groups;  // null: every point is scored
     size_t n_values;
     size_t n_blended;       // how many points a value blends; 1 is the nearest alone
     const Real* functions;  // [point][value][n_padded]
@@ -51,6 +74,7 @@ struct Model {
     size_t most_points;  // in one map
     size_t most_values;  // of one map
     size_t most_blended;
+    size_t most_groups, most_group_vectors;  // of one map
     const int32_t* pairs;  // [map][2]: the classes that a map votes between; null: no votes
     size_t n_classes;      // that votes can name
 };

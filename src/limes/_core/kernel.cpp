@@ -43,7 +43,7 @@ inline void prepare_tile(const Job<Real>& job, size_t first, size_t n, size_t nu
 template <class Real>
 inline void run_nearest(const Job<Real>& job, size_t first, size_t n, Room<Real>& room) {
     prepare_tile(job, first, n, 0, room);
-    find_nearest(room.panels, job.model->maps[job.index].points, room.partial, room.near);
+    nearest_of_tile(job.model->maps[job.index], room.panels, n, room);
     for (size_t r = 0; r < n; ++r) job.indices[first + r] = room.near[r];
 }
 

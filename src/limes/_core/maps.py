@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from limes._core import _native
+from limes._core.groups import group_points
 from limes._core.paths import cpu_path
 
 Array = NDArray[Any]
@@ -36,6 +37,9 @@ class Maps:
     pairs : array-like of shape (n_maps, 2), optional
         The two class numbers that each map votes between in `classify`, the second one where its
         value is above zero. Every map must have one value.
+    grouped : bool, default=True
+        Whether the search of a large map without blending may rule out groups of points by their
+        distance. The answers are the same, to the bit.
     cpu : str, optional
         One of ``cpu_paths()``; by default ``cpu_path()``.
 
@@ -62,11 +66,12 @@ class Maps:
         blend: int = 1,
         double: bool = False,
         pairs: ArrayLike | None = None,
+        grouped: bool = True,
         cpu: str | None = None,
     ) -> None:
         self._native = _native.Maps(
             _plain(center),
-            [tuple(_plain(part) for part in parts) for parts in maps],  # type: ignore[misc]
+            [_parts(parts, grouped and blend == 1) for parts in maps],
             None if projection is None else _plain(projection),
             blend,
             double,
@@ -211,6 +216,13 @@ class Maps:
         'above'
         """
         return _native.Predictor(self._native, None if labels is None else tuple(labels))
+
+
+def _parts(parts: Sequence[ArrayLike], grouped: bool) -> tuple[Any, ...]:
+    """Return the parts of a map as the core reads them, its points grouped if that pays."""
+    plain = tuple(_plain(part) for part in parts)
+    is_map = len(plain) == 4 and plain[0].ndim == 2 and plain[1].shape == plain[0].shape[:1]
+    return (*plain, group_points(plain[0], plain[1]) if grouped and is_map else None)
 
 
 def _plain(values: ArrayLike) -> Array:

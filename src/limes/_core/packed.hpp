@@ -1,8 +1,9 @@
-// Maps as Python gives them, and the same packed for one compiled path.
+// Maps packed for one compiled path.
 #pragma once
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <deque>
 #include <limits>
 #include <memory>
 #include <new>
@@ -10,6 +11,8 @@
 #include <vector>
 
 #include "core.hpp"
+#include "group_shapes.hpp"
+#include "plain.hpp"
 
 namespace limes {
 
@@ -34,23 +37,6 @@ private:
         void operator()(Real* data) const { std::free(data); }
     };
     std::unique_ptr<Real, Free> data_;
-};
-
-// One map in float64, its shapes already checked.
-struct PlainMap {
-    size_t n_points = 0, n_values = 0;
-    std::vector<double> weights;    // (n_points, n_search)
-    std::vector<double> biases;     // (n_points)
-    std::vector<double> functions;  // (n_points, n_values, n_features)
-    std::vector<double> offsets;    // (n_points, n_values)
-};
-
-struct PlainModel {
-    size_t n_features = 0, n_search = 0, blend = 1;
-    std::vector<double> center;
-    std::vector<double> projection;  // (n_features, n_search), or empty
-    std::vector<PlainMap> maps;
-    std::vector<int32_t> pairs;  // (n_maps, 2), or empty
 };
 
 // Round to the arithmetic of the core; what overflows there is an error, not an infinity.
@@ -129,6 +115,7 @@ private:
         Map<Real> map;
         map.points = pack(from.n_points, plain.n_search, pack_biases(plain, from),
                           [&](size_t i, size_t k) { return from.weights[i * plain.n_search + k]; });
+        map.groups = from.groups.empty() ? nullptr : pack_groups(plain, from);
         map.n_values = from.n_values;
         const size_t others = from.n_points > 1 ? from.n_points - 1 : 1;
         map.n_blended = plain.blend < others ? plain.blend : others;
@@ -145,7 +132,66 @@ private:
                 bias -= search_shift_[k] * from.weights[i * plain.n_search + k];
             biases[i] = narrow<Real>(bias);
         }
+        biases_of_map_ = biases;
         return biases;
+    }
+
+    const Groups<Real>* pack_groups(const PlainModel& plain, const PlainMap& from) {
+        const GroupShapes shapes(from, plain.n_search, search_shift_);
+        Groups<Real> groups{};
+        groups.n_groups = shapes.n_groups;
+        groups.centers = pack(shapes.n_groups, plain.n_search, hold_infinite(shapes.biases),
+                              [&](size_t g, size_t k) { return shapes.centers[g * plain.n_search + k]; });
+        groups.radii = hold_numbers(shapes.radii);
+        groups.origin = hold_numbers(shapes.origin);
+        groups.inverse_scale = hold_numbers(shapes.inverse_scale);
+        groups.constant = narrow<Real>(from.constant);
+        const double unit = double(plain.n_search + 8) * std::numeric_limits<Real>::epsilon();
+        groups.error = narrow<Real>(shapes.residual + unit * shapes.largest);
+        groups.error_slope = narrow<Real>(unit * shapes.longest);
+        pack_members(plain, from, shapes, groups);
+        groups_.push_back(std::make_unique<Groups<Real>>(groups));
+        return groups_.back().get();
+    }
+
+    // The points of each group, the lowest index first, from a new vector on.
+    void pack_members(const PlainModel& plain, const PlainMap& from, const GroupShapes& shapes,
+                      Groups<Real>& groups) {
+        starts_.emplace_back(1, 0);
+        std::vector<uint32_t>& starts = starts_.back();
+        for (const std::vector<size_t>& members : shapes.members)
+            starts.push_back(starts.back() + uint32_t(padded(members.size()) / layout_.lanes));
+        const size_t n = (starts.back() + 1) * layout_.lanes, n_terms = plain.n_search;
+        Real* lanes = hold(n * n_terms);
+        Real* biases = hold(n, std::numeric_limits<Real>::infinity());
+        indices_.emplace_back(n, -1);
+        int32_t* indices = indices_.back().get();
+        for (size_t g = 0; g < shapes.n_groups; ++g)
+            for (size_t i = 0; i < shapes.members[g].size(); ++i) {
+                const size_t point = shapes.members[g][i], place = starts[g] * layout_.lanes + i;
+                indices[place] = int32_t(point);
+                biases[place] = biases_of_map_[point];
+                for (size_t k = 0; k < n_terms; ++k)
+                    lanes[(place / layout_.lanes * n_terms + k) * layout_.lanes + place % layout_.lanes] =
+                        narrow<Real>(from.weights[point * n_terms + k]);
+            }
+        groups.lanes = lanes;
+        groups.biases = biases;
+        groups.indices = indices;
+        groups.starts = starts.data();
+        groups.n_vectors = starts.back();
+    }
+
+    const Real* hold_numbers(const std::vector<double>& numbers) {
+        Real* held = hold((numbers.size() + 63) / 64 * 64);
+        for (size_t i = 0; i < numbers.size(); ++i) held[i] = narrow<Real>(numbers[i]);
+        return held;
+    }
+
+    const Real* hold_infinite(const std::vector<double>& numbers) {
+        Real* held = hold((numbers.size() + 63) / 64 * 64, std::numeric_limits<Real>::infinity());
+        for (size_t i = 0; i < numbers.size(); ++i) held[i] = narrow<Real>(numbers[i]);
+        return held;
     }
 
     const Real* pack_functions(const PlainModel& plain, const PlainMap& from) {
@@ -172,12 +218,15 @@ private:
     void fill_model(const PlainModel& plain) {
         model_ = {plain.n_features, padded(plain.n_features), center_,
                   plain.projection.empty() ? nullptr : &projection_, plain.n_search,
-                  maps_.size(), maps_.data(), 0, 0, 0, 0, nullptr, 0};
+                  maps_.size(), maps_.data(), 0, 0, 0, 0, 0, 0, nullptr, 0};
         for (const Map<Real>& map : maps_) {
             model_.n_values += map.n_values;
             model_.most_points = std::max(model_.most_points, map.points.n_columns);
             model_.most_values = std::max(model_.most_values, map.n_values);
             model_.most_blended = std::max(model_.most_blended, map.n_blended);
+            if (!map.groups) continue;
+            model_.most_groups = std::max(model_.most_groups, map.groups->n_groups);
+            model_.most_group_vectors = std::max(model_.most_group_vectors, map.groups->n_vectors);
         }
         pairs_ = plain.pairs;
         if (pairs_.empty()) return;
@@ -192,6 +241,10 @@ private:
     Panels<Real> projection_{};
     std::vector<Map<Real>> maps_;
     std::vector<int32_t> pairs_;
+    const Real* biases_of_map_ = nullptr;  // of the map being packed
+    std::vector<std::unique_ptr<Groups<Real>>> groups_;
+    std::deque<std::vector<uint32_t>> starts_;
+    std::vector<Aligned<int32_t>> indices_;
     Model<Real> model_{};
 };
 

@@ -9,10 +9,38 @@ namespace limes {
 
 constexpr size_t most_points = 0x7fffffff;  // indices are int32
 
+// (groups, origin, squares, constant): how the points of a large map are grouped. Any grouping gives
+// the same answers, so long as every feature that has a weight has a scale.
+inline void read_groups(nb::handle item, size_t n_search, PlainMap& map) {
+    const nb::tuple parts = nb::cast<nb::tuple>(item);
+    if (parts.size() != 4) throw nb::value_error("groups must be (groups, origin, squares, constant)");
+    const View groups(parts[0], "groups"), origin(parts[1], "origin"), squares(parts[2], "squares");
+    if (!groups.is_int32())
+        groups.fail_type("must be int32, got elements of format '" + groups.kind() + "'");
+    groups.require_shape({map.n_points});
+    groups.require_plain();
+    const int32_t* numbers = static_cast<const int32_t*>(groups.data());
+    map.groups.assign(numbers, numbers + map.n_points);
+    std::vector<bool> is_used(map.n_points, false);
+    for (int32_t number : map.groups) {
+        if (number < 0 || size_t(number) >= map.n_points) groups.fail_value("must be numbered from 0");
+        is_used[size_t(number)] = true;
+    }
+    const size_t n_groups = size_t(*std::max_element(map.groups.begin(), map.groups.end())) + 1;
+    for (size_t g = 0; g < n_groups; ++g)
+        if (!is_used[g]) groups.fail_value("must all have a point");
+    map.origin = read_doubles(origin, {n_search});
+    map.squares = read_doubles(squares, {n_search});
+    map.constant = nb::cast<double>(parts[3]);
+    for (size_t i = 0; i < map.weights.size(); ++i)
+        if (!(map.squares[i % n_search] > 0) && map.weights[i] != 0)
+            squares.fail_value("must be above zero where a point has a weight");
+}
+
 inline PlainMap read_map(nb::handle item, const PlainModel& model) {
     const nb::tuple parts = nb::cast<nb::tuple>(item);
-    if (parts.size() != 4)
-        throw nb::value_error("each map must be (weights, biases, functions, offsets)");
+    if (parts.size() != 5)
+        throw nb::value_error("each map must be (weights, biases, functions, offsets, groups)");
     const View weights(parts[0], "weights"), biases(parts[1], "biases");
     const View functions(parts[2], "functions"), offsets(parts[3], "offsets");
     if (biases.dimensions() != 1) biases.fail_value("must have one dimension, got " + biases.shape());
@@ -31,6 +59,7 @@ inline PlainMap read_map(nb::handle item, const PlainModel& model) {
     map.biases = read_doubles(biases, {map.n_points});
     map.functions = read_doubles(functions, {map.n_points, map.n_values, model.n_features});
     map.offsets = read_doubles(offsets, {map.n_points, map.n_values});
+    if (!parts[4].is_none()) read_groups(parts[4], model.n_search, map);
     return map;
 }
 

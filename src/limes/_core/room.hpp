@@ -2,6 +2,7 @@
 #pragma once
 #include "blend.hpp"
 #include "core.hpp"
+#include "groups.hpp"
 #include "search.hpp"
 #include "vectors.hpp"
 
@@ -40,6 +41,7 @@ struct Room {
     int32_t* near;      // [row][near]
     int32_t* votes;     // [row of the group][class]
     BlendRoom<Real> blend;
+    GroupRoom<Real> groups;
     Real* batch;        // decide_some: [row][n_padded]
     Real* batch_search; // decide_some: [row][search_width]
     Real* gathered;     // decide_some: [row of a tile][search_width]
@@ -69,6 +71,11 @@ struct Room {
         blend.bits = cut_as<uint32_t>(base, round_up(n_points, 128) / 128 * lanes<Real>);
         blend.ranked = cut(base, height * ranks);
         blend.near = cut_as<int32_t>(base, height * ranks);
+        const size_t n_groups = round_up(model.most_groups, 64);
+        groups.scores = cut(base, n_groups * height);
+        groups.marks = cut_as<uint32_t>(base, n_groups / 32 * height);
+        groups.left = cut_as<uint32_t>(base, model.most_group_vectors + 2 * strip);
+        groups.waiting = groups.failures = 0;
         const size_t n_rows = is_some ? batch_size(model) : 0;
         batch = cut(base, n_rows * model.n_padded);
         batch_search = cut(base, model.projection ? n_rows * search_width(model) : 0);

@@ -151,14 +151,20 @@ inline void score_row(const Real* row, const Panels<Real>& points, Real* scores)
     for (; v < n; ++v) score_lanes<Real, 1>(row, points, v, scores);
 }
 
+template <class Real>
+inline Real least_lane(Vector<Real> scores) {
+    Real least = scores[0];
+    for (size_t l = 1; l < lanes<Real>; ++l) least = scores[l] < least ? scores[l] : least;
+    return least;
+}
+
 // The first of the lowest scores, 0 if all are NaN; padding is never below infinity.
 template <class Real>
 inline int32_t lowest(const Real* scores, size_t n) {
     const size_t n_vectors = (n + lanes<Real> - 1) / lanes<Real>;
     Vector<Real> least = spread(infinity<Real>);
     for (size_t v = 0; v < n_vectors; ++v) least = smaller(load(scores + v * lanes<Real>), least);
-    Real best = least[0];
-    for (size_t l = 1; l < lanes<Real>; ++l) best = least[l] < best ? least[l] : best;
+    const Real best = least_lane<Real>(least);
     if (!(best < infinity<Real>)) return 0;
     size_t i = 0;
     while (scores[i] != best) ++i;

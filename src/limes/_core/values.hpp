@@ -26,6 +26,13 @@ inline void blend_rows(const Model<Real>& model, const Map<Real>& map, const Rea
     apply_functions(map, winners, width, room.values);
 }
 
+// The nearest point of each row of a tile, in room.near.
+template <class Real>
+inline void nearest_of_tile(const Map<Real>& map, const Real* panel, size_t n, Room<Real>& room) {
+    if (!try_groups(panel, map.groups, room.partial, n, room.groups, room.near))
+        find_nearest(panel, map.points, room.partial, room.near);
+}
+
 // room.values[row][value] of one map for a tile.
 template <class Real>
 inline void tile_values(const Model<Real>& model, const Map<Real>& map, const Real* tile,
@@ -34,7 +41,7 @@ inline void tile_values(const Model<Real>& model, const Map<Real>& map, const Re
         rank_tile(panel, map, room.partial, n, room.blend);
         return blend_rows(model, map, tile, n, room);
     }
-    find_nearest(panel, map.points, room.partial, room.near);
+    nearest_of_tile(map, panel, n, room);
     const Winners<Real> winners{tile, room.near, nullptr, n, 1};
     apply_functions(map, winners, model.n_padded, room.values);
 }

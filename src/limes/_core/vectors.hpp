@@ -137,6 +137,18 @@ inline Index<double> spread(int64_t x) {
     return all + x;
 }
 
+inline Index<float> load_indices(const int32_t* from, float) {
+    return *reinterpret_cast<const Index<float>*>(from);
+}
+inline Index<double> load_indices(const int32_t* from, double) {
+    Index<double> wide{};
+    for (size_t l = 0; l < lanes<double>; ++l) wide[l] = from[l];
+    return wide;
+}
+
+inline float square_root(float x) { return __builtin_sqrtf(x); }
+inline double square_root(double x) { return __builtin_sqrt(x); }
+
 template <class Real>
 constexpr Real infinity = Real(__builtin_huge_val());
 
