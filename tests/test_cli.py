@@ -432,7 +432,7 @@ def test_a_bad_row_late_in_a_file_leaves_no_output(name, folder, tmp_path, capsy
     [
         ("a,b\n1,2\n", "expected rows of 3 features, as"),
         ("a,b,c,d\n1,2,3,4\n", "name the label's column with --label"),
-        ("a,b,c\n1,2,nan\n", "row 1, feature c: expected a finite number"),
+        ("a,b,c\n1,2,nan\n", "row 1, feature 'c': expected a finite number"),
         ("a,b,c\n1,2,1e300\n", "float32"),
     ],
 )

@@ -1,11 +1,12 @@
 """``limes accelerate``: a slow classifier to a fast one."""
 
 import argparse
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from limes.cli.options import add_job, add_jobs, add_output, add_rows, row_options
-from limes.cli.terminal import Progress, pairs, show
+from limes.cli.terminal import Progress, pairs, show, table
 
 # The command's words and the parameters of `limes.accelerate` that they set.
 SETTINGS = (
@@ -68,7 +69,9 @@ def run(args: argparse.Namespace) -> int:
     _set_names(fast, names)
     fast.save(args.output)
     result = {"model": str(args.output), **_describe(fast, args.output)}
-    show(result, pairs(result.items()), as_json=args.json)
+    trials = [asdict(trial) for trial in getattr(fast, "tradeoff_", [])]
+    text = "\n\n".join(filter(None, [pairs(result.items()), _trials_text(trials)]))
+    show({**result, "tradeoff": trials}, text, as_json=args.json)
     return 0
 
 
@@ -107,6 +110,23 @@ def _read(args: argparse.Namespace) -> tuple[Any, Any, Any, tuple[str, ...] | No
         )
     source, X = source.take(X, args.rows)
     return source, X, _known_labels(y, source.classes), names or source.names
+
+
+def _trials_text(trials: list[dict[str, Any]]) -> str:
+    """Return what was tried as a table, the one chosen marked; nothing where that is all."""
+    if len(trials) < 2:
+        return ""
+    heads = ("scheme", "", "border points", "blend", "cost", "agreement")
+    lines = [
+        (
+            trial["scheme"],
+            "chosen" if trial["is_chosen"] else "",
+            *(str(trial[key]) for key in ("n_borders", "blend", "cost")),
+            f"{trial['agreement']:.4f}",
+        )
+        for trial in trials
+    ]
+    return table([heads, *lines], n_left=2)
 
 
 def _known_labels(y: Any, classes: Any) -> Any:

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 # The name that a label's column has where the user does not say, and that we give it.
 LABEL = "label"
+# Characters of a name that a message shows.
+MAX_SHOWN = 40
 
 
 @dataclass(frozen=True)
@@ -56,14 +58,15 @@ def choose_columns(
     """
     twice = sorted({name for name in names if list(names).count(name) > 1})
     if twice:
-        raise ValueError(f"{file}: expected columns that differ, found {twice[0]!r} twice.")
+        raise ValueError(f"{file}: expected columns that differ, found {quote(twice[0])} twice.")
     found = _find_label(names, file, label)
     if features is None:
         return Columns(tuple(name for name in names if name != found), found)
     missing = [name for name in features if name not in names]
     if missing:
         raise ValueError(
-            f"{file}: expected a column {missing[0]!r}, found {_some(names)} ({len(names)} in all)."
+            f"{file}: expected a column {quote(missing[0])}, found {_some(names)} ({len(names)} in "
+            "all)."
         )
     return Columns(tuple(features), found)
 
@@ -98,12 +101,18 @@ def _find_label(names: Sequence[str], file: str, label: str | None) -> str | Non
     place = find_place(label, len(names))
     if place is None:
         raise ValueError(
-            f"{file}: expected the label in a column {label!r}, found {_some(names)}: give a name, "
-            f"or a place from 1 to {len(names)} (-1 is the last)."
+            f"{file}: expected the label in a column {quote(label)}, found {_some(names)}: give a "
+            f"name, or a place from 1 to {len(names)} (-1 is the last)."
         )
     return names[place]
 
 
+def quote(name: str) -> str:
+    """Return a name for a message, cut where it is very long."""
+    return repr(name if len(name) <= MAX_SHOWN else f"{name[: MAX_SHOWN - 3]}...")
+
+
 def _some(names: Sequence[str]) -> str:
     """Write a few names."""
-    return ", ".join(names[:8]) + (" ..." if len(names) > 8 else "")
+    shown = ", ".join(quote(name)[1:-1] for name in names[:8])
+    return f"{shown} ..." if len(names) > 8 else shown

@@ -12,6 +12,7 @@ from typing import IO, Any
 
 from limes.files.arrow import pyarrow
 from limes.files.batch import MAX_FEATURES
+from limes.files.columns import quote
 from limes.files.formats import plain_suffix
 from limes.files.streams import open_input
 
@@ -158,7 +159,7 @@ class CsvTable:
             if "straddling" in message:
                 message = f"expected lines of at most {BLOCK_BYTES} bytes, found a longer one."
             return f"{self._name}: {message}"
-        column = match["column"] and f", column {self._names[int(match['column'])]!r}"
+        column = match["column"] and f", column {quote(self._names[int(match['column'])])}"
         reason = message[match.end() :].removeprefix("CSV conversion error to ")
         return f"{self._name}, line {match['row']}{column or ''}: expected {_reword(reason)}"
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from limes.files.batch import Batch, join_labels
-from limes.files.columns import Columns, choose_columns, find_place
+from limes.files.columns import Columns, choose_columns, find_place, quote
 from limes.files.formats import find_format
 
 # Sparse rows with more than this share of values that are not zero take less room dense.
@@ -103,7 +103,7 @@ class RowFile:
         is_bad = ~np.isfinite(rows)
         if is_bad.any():
             row, place = np.argwhere(is_bad)[0]
-            column = self.names[place] if self.names else place + 1
+            column = quote(self.names[place]) if self.names else place + 1
             raise ValueError(
                 f"{self.path}, row {n_before + row + 1}, feature {column}: expected a finite "
                 f"number, found {rows[row, place]}."

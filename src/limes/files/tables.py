@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from limes.files.arrow import pyarrow
 from limes.files.batch import Batch, batch_size
-from limes.files.columns import Columns
+from limes.files.columns import Columns, quote
 
 # Read a column of Parquet in pieces of this size: without it whole files are held.
 BUFFER_BYTES = 1 << 18
@@ -93,7 +93,7 @@ def as_batches(
 def _as_batch(table: Any, path: Path, columns: Columns, n_before: int, keep: bool) -> Batch:
     """Return the features as one array, row by row."""
     features = [
-        _as_numbers(table.column(name), f"{path}, column {name!r}", n_before)
+        _as_numbers(table.column(name), f"{path}, column {quote(name)}", n_before)
         for name in columns.features
     ]
     if not features:
@@ -105,7 +105,8 @@ def _as_batch(table: Any, path: Path, columns: Columns, n_before: int, keep: boo
     X = pyarrow.RecordBatch.from_arrays(features, names=names).to_tensor().to_numpy()
     y = None
     if columns.label is not None:
-        y = _as_labels(table.column(columns.label), f"{path}, column {columns.label!r}", n_before)
+        name = f"{path}, column {quote(columns.label)}"
+        y = _as_labels(table.column(columns.label), name, n_before)
     return Batch(X, y, table if keep else None)
 
 

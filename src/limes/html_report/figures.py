@@ -235,7 +235,7 @@ def draw_tradeoff(rows: Sequence[dict[str, Any]], ax: "Axes") -> None:
     Parameters
     ----------
     rows : sequence of dict
-        With "cost", "agreement" and, where they are known, "scheme" and "chosen".
+        With "cost", "agreement" and, where they are known, "scheme" and "is_chosen".
     ax : matplotlib.axes.Axes
         Where to draw.
     """
@@ -251,7 +251,7 @@ def draw_tradeoff(rows: Sequence[dict[str, Any]], ax: "Axes") -> None:
             label=scheme or None,
         )
     for row in rows:
-        if row.get("chosen"):
+        if row.get("is_chosen"):
             place = [row["cost"]], [row["agreement"]]
             ax.plot(*place, marker="o", markersize=14, fillstyle="none", color="black")
     ax.set(xscale="log", xlabel="multiply-adds a row", ylabel="agreement with the source")

@@ -73,7 +73,7 @@ def html_report(
     '<!doctype html>'
     """
     source = _find_source(fast) if source is None else source
-    rows: Any = sparse.csr_matrix(X) if sparse.issparse(X) else np.asarray(X)
+    rows = _as_rows(X)
     times = time_models(fast, source, rows)
     models = [(fast, name_of(fast)), *([(source, name_of(source))] if source is not None else [])]
     answers = [
@@ -142,6 +142,14 @@ def name_of(model: Any) -> str:
         return f"borders ({scheme.name})"
     inner = model.estimator if type(model).__name__ == "FrozenEstimator" else model
     return type(inner[-1] if hasattr(inner, "steps") else inner).__name__
+
+
+def _as_rows(X: Any) -> Any:
+    """Return rows, dense where that is not large: some models take no others."""
+    if not sparse.issparse(X):
+        return np.asarray(X)
+    is_small = X.shape[0] * X.shape[1] <= MAX_NUMBERS
+    return X.toarray() if is_small else sparse.csr_matrix(X)
 
 
 def _find_source(fast: BordersClassifier) -> Any:
@@ -283,7 +291,7 @@ def _tradeoff(fast: Any) -> str:
 
 def _as_row(entry: Any) -> dict[str, Any] | None:
     """Return one model that was tried as a dict, if it says what it cost and reached."""
-    keys = ("scheme", "cost", "agreement", "chosen")
+    keys = ("scheme", "cost", "agreement", "is_chosen")
     if isinstance(entry, dict):
         row = {key: entry[key] for key in keys if key in entry}
     else:
