@@ -228,7 +228,7 @@ def _skill(one: Entrant, problem: Problem) -> dict[str, Any]:
         "accuracy": float(accuracy_score(truth, labels)),
         "uncertainty_coefficient": float(uncertainty_coefficient(truth, labels)),
         "agreement": float(agreement(one.source.labels, labels)),
-        "model_bytes": one.peer.n_bytes(one.own.model),
+        "model_bytes": one.own.n_bytes,
         "fit_seconds": one.own.fit_seconds,
         "source_seconds": one.source.fit_seconds if one.peer.needs_source else 0.0,
         "detail": one.peer.detail(one.own.model),

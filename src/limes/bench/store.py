@@ -14,6 +14,9 @@ from limes.bench.machine import versions
 from limes.bench.peers import Peer
 from limes.bench.problem import Problem
 
+# Changes with what is kept: older files are then left alone.
+FORMAT = 2
+
 
 @dataclass(frozen=True, eq=False)
 class Trained:
@@ -27,11 +30,15 @@ class Trained:
         Its answers to the test rows.
     fit_seconds : float
         How long the training took.
+    n_bytes : int
+        Size of the model. It is taken here, since arrays that a trained model has once may have
+        become two when it is read from a file.
     """
 
     model: Any
     labels: Labels
     fit_seconds: float
+    n_bytes: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +87,7 @@ class Store:
         """Return the file of a model, None where none is kept."""
         if self.folder is None or not peer.is_kept:
             return None
-        digest = joblib.hash((problem.fingerprint, versions(peer.package)))
+        digest = joblib.hash((FORMAT, problem.fingerprint, versions(peer.package)))
         return self.folder / f"{problem.name}-{peer.model_name}-{digest[:12]}.joblib"
 
 
@@ -106,7 +113,7 @@ def train(problem: Problem, peer: Peer, source: Any) -> Trained:
     start = time.perf_counter()
     model = peer.fit(problem, rows, source)
     fit_seconds = time.perf_counter() - start
-    return Trained(model, peer.labels(model, problem), fit_seconds)
+    return Trained(model, peer.labels(model, problem), fit_seconds, peer.n_bytes(model))
 
 
 def _load_or(path: Path | None, make: Callable[[], Trained]) -> Trained:
