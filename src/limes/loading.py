@@ -2,6 +2,7 @@
 
 import os
 
+from limes.checks import check_parameters
 from limes.classifier import BordersClassifier
 from limes.model_file import StoredModel, read_model, restore
 
@@ -60,7 +61,7 @@ def from_stored(stored: StoredModel, *, name: str) -> BordersClassifier:
     parameters = {key: value for key, value in stored.parameters.items() if key in known}
     empty = BordersClassifier(**parameters)
     try:
-        empty._check_parameters()
+        check_parameters(empty)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name}: expected parameters of a classifier: {error!s:.200}") from None
     return restore(stored, empty)

@@ -20,6 +20,7 @@ NOT_ATTRIBUTES = {"estimator_", "classes_", "scheme_", "n_features_in_", "featur
 NOT_PARAMETERS = {"estimator", "n_jobs", "verbose"}
 # Larger files than this are not what they seem to be.
 MAX_BYTES = 1 << 32
+MAX_FEATURES = 1 << 31
 
 Estimator = TypeVar("Estimator")
 
@@ -175,7 +176,7 @@ def _decode(container: Container) -> StoredModel:
     """Return the parts of a model."""
     header = container.header
     n_features = header.get("n_features")
-    if type(n_features) is not int or n_features < 1:
+    if type(n_features) is not int or not 0 < n_features < MAX_FEATURES:
         container.fail("a number of features of at least 1", n_features)
     decoder = Decoder(container, n_features)
     scheme = decoder.scheme(decoder.entry(header, "scheme", dict))

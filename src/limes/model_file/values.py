@@ -187,6 +187,9 @@ class Decoder:
         self._check_fields(kind, decoded)
         scheme = kind(**decoded)
         found = sum(one.n_outputs for one in scheme.maps)
+        # No scheme tells more than one class from the others by each value.
+        if not 2 <= scheme.n_classes <= found + 1:
+            self.container.fail(f"as many classes as {found} values tell", scheme.n_classes)
         if found != n_values(scheme.n_classes):
             expected = f"{n_values(scheme.n_classes)} values for {scheme.n_classes} classes"
             self.container.fail(expected, found)
