@@ -100,12 +100,11 @@ inline void transpose_rows(const char* from, ptrdiff_t stride, size_t n, const f
                            float* panel) {
     constexpr size_t height = tile_rows<float>;
     const size_t whole = n / 4 * 4;
-    for (size_t k = 0; k < whole; k += 4) {
-        const Four middle = *reinterpret_cast<const LooseFour*>(center + k);
-        for (size_t r = 0; r < height; r += 4)
-            transpose_square(from + ptrdiff_t(r) * stride + k * sizeof(float), stride, middle,
+    for (size_t r = 0; r < height; r += 4)
+        for (size_t k = 0; k < whole; k += 4)
+            transpose_square(from + ptrdiff_t(r) * stride + k * sizeof(float), stride,
+                             *reinterpret_cast<const LooseFour*>(center + k),
                              panel + k * height + r);
-    }
     for (size_t k = whole; k < n; ++k)
         for (size_t r = 0; r < height; ++r) {
             const char* value = from + ptrdiff_t(r) * stride + k * sizeof(float);
