@@ -95,34 +95,47 @@ inline void transpose_square(const char* from, ptrdiff_t stride, Four center, fl
     *reinterpret_cast<LooseFour*>(panel + 3 * tile_rows<float>) = d;
 }
 
-// Lay a whole tile of contiguous float32 rows out by feature, less the centre.
+// Features that are transposed for all rows of a tile before the next ones: whole cache lines of
+// the rows, and few enough that their part of the panel stays in the first-level cache.
+constexpr size_t stretch = 64;
+
+// Lay a whole tile of contiguous float32 rows out by feature, less the centre: whole squares.
+inline void transpose_squares(const char* from, ptrdiff_t stride, size_t n, const float* center,
+                              float* panel) {
+    constexpr size_t height = tile_rows<float>;
+    for (size_t first = 0; first < n; first += stretch)
+        for (size_t r = 0; r < height; r += 4)
+            for (size_t k = first; k < n && k < first + stretch; k += 4)
+                transpose_square(from + ptrdiff_t(r) * stride + k * sizeof(float), stride,
+                                 *reinterpret_cast<const LooseFour*>(center + k),
+                                 panel + k * height + r);
+}
+
+// The same, for any number of features, without reading behind the last one.
 inline void transpose_rows(const char* from, ptrdiff_t stride, size_t n, const float* center,
                            float* panel) {
     constexpr size_t height = tile_rows<float>;
     const size_t whole = n / 4 * 4;
-    for (size_t k = 0; k < whole; k += 4) {
-        const Four middle = *reinterpret_cast<const LooseFour*>(center + k);
-        for (size_t r = 0; r < height; r += 4)
-            transpose_square(from + ptrdiff_t(r) * stride + k * sizeof(float), stride, middle,
-                             panel + k * height + r);
-    }
+    transpose_squares(from, stride, whole, center, panel);
     for (size_t k = whole; k < n; ++k)
         for (size_t r = 0; r < height; ++r) {
             const char* value = from + ptrdiff_t(r) * stride + k * sizeof(float);
-            panel[k * height + r] = reinterpret_cast<const Anywhere<float>*>(value)->value - center[k];
+            panel[k * height + r] =
+                reinterpret_cast<const Anywhere<float>*>(value)->value - center[k];
         }
 }
 
 // Lay centred rows out by feature: panel[feature][row of the tile].
 inline void transpose_tile(const float* tile, size_t width, size_t n, float* panel) {
     const ptrdiff_t stride = ptrdiff_t(width * sizeof(float));
-    const char* from = reinterpret_cast<const char*>(tile);
-    const Four zero = {};
     constexpr size_t height = tile_rows<float>;
-    for (size_t k = 0; k < n; k += 4)
+    const Four zero = {};
+    const char* from = reinterpret_cast<const char*>(tile);
+    for (size_t first = 0; first < n; first += stretch)
         for (size_t r = 0; r < height; r += 4)
-            transpose_square(from + ptrdiff_t(r) * stride + k * sizeof(float), stride, zero,
-                             panel + k * height + r);
+            for (size_t k = first; k < n && k < first + stretch; k += 4)
+                transpose_square(from + ptrdiff_t(r) * stride + k * sizeof(float), stride, zero,
+                                 panel + k * height + r);
 }
 
 inline void transpose_tile(const double* tile, size_t width, size_t n, double* panel) {

@@ -38,7 +38,8 @@ struct Scores {
                                                         size_t n_terms) {
         for (size_t k = 0; k < n_terms; ++k, panel += tile_rows<Real>, points += block) {
             Vector<Real> rows[row_vectors];
-            for (size_t r = 0; r < row_vectors; ++r) rows[r] = load(panel + r * lanes<Real>);
+            for (size_t r = 0; r < row_vectors; ++r)
+                rows[r] = keep(load(panel + r * lanes<Real>));
 #pragma GCC unroll 16
             for (size_t p = 0; p < block; ++p) {
                 const Vector<Real> point = spread(points[p]);
@@ -95,25 +96,30 @@ inline void find_nearest(const Real* panel, const Panels<Real>& points, Real* pa
         for (size_t r = 0; r < tile_rows<Real>; ++r) nearest[r] = 0;
         return;
     }
-    Vector<Real> best[row_vectors];
-    Index<Real> index[row_vectors];
+    struct {
+        Vector<Real> scores[row_vectors];
+        Index<Real> points[row_vectors];
+    } best;
     for (size_t r = 0; r < row_vectors; ++r) {
-        best[r] = spread(infinity<Real>);
-        index[r] = Index<Real>{};
+        best.scores[r] = spread(infinity<Real>);
+        best.points[r] = Index<Real>{};
     }
     using Integer = typename Lanes<Real>::Integer;
     scan_points(panel, points, partial, [&](size_t b, const Scores<Real>& scores) {
+        // In memory between two blocks: the registers are for the scores.
+        asm("" : "+m"(best));
         for (size_t p = 0; p < block; ++p) {
             const Index<Real> number = spread(Integer(b * block + p));
             for (size_t r = 0; r < row_vectors; ++r) {
-                const Index<Real> better = scores.at[r][p] < best[r];
-                index[r] = better ? number : index[r];
-                best[r] = smaller(scores.at[r][p], best[r]);
+                const Index<Real> better = scores.at[r][p] < best.scores[r];
+                best.points[r] = better ? number : best.points[r];
+                best.scores[r] = smaller(scores.at[r][p], best.scores[r]);
             }
         }
     });
     for (size_t r = 0; r < row_vectors; ++r)
-        for (size_t l = 0; l < lanes<Real>; ++l) nearest[r * lanes<Real> + l] = int32_t(index[r][l]);
+        for (size_t l = 0; l < lanes<Real>; ++l)
+            nearest[r * lanes<Real> + l] = int32_t(best.points[r][l]);
 }
 
 // Products of a tile with the columns of a projection, laid out as a panel.

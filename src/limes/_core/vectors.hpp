@@ -128,6 +128,19 @@ inline Vector<double> smaller(Vector<double> a, Vector<double> b) { return a < b
 #endif
 #endif
 
+// Hold a vector in a register: read again from memory for each use, the loads would set the pace.
+template <class Wide>
+inline Wide keep(Wide vector) {
+#if defined(__AVX512F__)
+    asm("" : "+v"(vector));
+#elif defined(__SSE2__)
+    asm("" : "+x"(vector));
+#elif defined(__aarch64__)
+    asm("" : "+w"(vector));
+#endif
+    return vector;
+}
+
 inline Index<float> spread(int32_t x) {
     Index<float> all{};
     return all + x;
