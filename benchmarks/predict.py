@@ -143,7 +143,8 @@ def single_rows(model: Model, n_turns: int) -> Iterator[str]:
         numbers = f"{alone * 1e6:.2f} µs | {other * 1e6:.0f} µs | {alone / other:.3g}"
         target = f"{limit * 1e6:.0f} µs | {met(alone <= limit)}"
         cpu = f"{taken.cpu_share:.2f}, {source.cpu_share:.2f}"
-        yield f"| one row, {name} against the source, {model.title} | {numbers} | {target} | {cpu} |"
+        what = f"one row, {name} against the source, {model.title}"
+        yield f"| {what} | {numbers} | {target} | {cpu} |"
 
 
 def memory(n_rows: int, labels: str) -> str:
