@@ -1,7 +1,7 @@
 """Fitted classifiers of every kind, which files and exports must reproduce."""
 
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from limes import accelerate
+from limes import BordersClassifier, accelerate
 from limes.export.packed import pack
 
 
@@ -170,6 +170,27 @@ def fitted(case):
     return case()
 
 
+@dataclass(frozen=True)
+class Expected:
+    """Rows, what Python says of them, and which answers rounding may change."""
+
+    fast: BordersClassifier
+    rows: np.ndarray
+    labels: np.ndarray
+    probabilities: np.ndarray
+    is_open: np.ndarray
+    is_tie: np.ndarray
+
+
+@cache
+def expected(case, dtype):
+    """Ask Python once for all exports, in the type of the export."""
+    fast = in_dtype(fitted(case), dtype)
+    rows = rows_like(fast, 10_000)
+    is_open, is_tie = is_uncertain(fast, rows, dtype)
+    return Expected(fast, rows, fast.predict(rows), fast.predict_proba(rows), is_open, is_tie)
+
+
 def rows_like(fast, n_rows, *, seed=0):
     """Rows around the border points, in float32: the nearest that every program takes."""
     rng = np.random.default_rng(seed)
@@ -212,14 +233,15 @@ def is_uncertain(fast, X, dtype):
         slack = 2 * np.take_along_axis(error, order, 1).max(axis=1)
         if one.n_points > 1 and one.n_blended == 1:
             is_tie |= gaps[:, 1] - gaps[:, 0] <= slack
-        own = np.arange(len(X))[:, None], order[:, : one.n_blended]
-        each = np.einsum("nk,ick->nic", t, one.functions) + one.offsets
-        each_size = np.einsum("nk,ick->nic", size, np.abs(one.functions)) + np.abs(one.offsets)
-        bound = unit * each_size[own].max(axis=1)
+        near = order[:, : one.n_blended]
+        functions, offsets = one.functions[near], one.offsets[near]
+        each = np.einsum("nk,nick->nic", t, functions) + offsets
+        each_size = np.einsum("nk,nick->nic", size, np.abs(functions)) + np.abs(offsets)
+        bound = unit * each_size.max(axis=1)
         if one.n_blended > 1:
             reach = (gaps[:, -1:] - gaps[:, :-1]).sum(axis=1)
             share = np.minimum(1.0, one.n_blended * slack / np.maximum(reach, 1e-300))
-            bound += share[:, None] * np.ptp(each[own], axis=1) * 2
+            bound += share[:, None] * np.ptp(each, axis=1) * 2
         bounds.append(bound)
     values = in_dtype(fast, "float64").scheme_.values(X.astype(float))
     return is_tie | _is_close(scheme, values, np.hstack(bounds)), is_tie
