@@ -14,6 +14,7 @@ from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
 import limes.files.batch
 from limes.files import (
+    LabelParts,
     RowOptions,
     create_answers,
     create_rows,
@@ -334,6 +335,23 @@ def test_predictions_for_libagf_are_labels_and_confidence_ratings(tmp_path):
 def test_labels_of_pieces_become_one_type(parts, expected):
     found = join_labels([np.array(part) for part in parts])
     assert found.tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("parts", "expected"),
+    [
+        ([["b", "a"], ["c", "b"]], ["b", "a", "c", "b"]),
+        ([["2", "1"], ["3.0"]], [2, 1, 3]),
+        ([["2", "x"], [1, 2]], ["2", "x", "1", "2"]),
+        ([[2.0, 1.0], [7]], [2, 1, 7]),
+    ],
+)
+def test_labels_wait_in_little_room_and_come_out_the_same(parts, expected):
+    waiting = LabelParts()
+    for part in parts:
+        waiting.add(np.array(part))
+    assert waiting.join().tolist() == expected
+    assert LabelParts().join() is None
 
 
 def test_reading_libsvm_text_agrees_with_and_without_pyarrow(numbers, tmp_path):

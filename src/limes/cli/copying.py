@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from limes.cli.terminal import Progress
-from limes.files import RowOptions, create_rows, join_labels, open_rows
+from limes.files import LabelParts, RowOptions, create_rows, join_labels, open_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,14 +47,14 @@ def scan_rows(path: Path, options: RowOptions) -> Scan:
     if str(path) == "-":
         raise ValueError("the rows are read twice, so they must be in a file, got '-'.")
     n_rows = n_features = 0
-    labels = []
+    labels = LabelParts()
     with open_rows(path, options) as rows, Progress(f"reading {path}", rows.n_rows) as progress:
         for batch in rows:
             n_rows += batch.n_rows
             n_features = max(n_features, batch.X.shape[1])
-            labels += [] if batch.y is None else [batch.y]
+            labels.add(batch.y)
             progress.advance(batch.n_rows)
-    return Scan(n_rows, n_features, join_labels(labels) if labels else None)
+    return Scan(n_rows, n_features, labels.join())
 
 
 def copy_rows(

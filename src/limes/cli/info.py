@@ -126,10 +126,10 @@ def _describe_machine(model: Any) -> dict[str, Any]:
 
 def _describe_rows(args: argparse.Namespace) -> dict[str, Any]:
     """Return what a file of rows holds, once all of it is read."""
-    from limes.files import open_rows
+    from limes.files import LabelParts, open_rows
 
     n_rows = n_features = n_values = 0
-    labels = []
+    labels = LabelParts()
     with (
         open_rows(args.rows, row_options(args)) as rows,
         Progress(f"reading {args.rows}", rows.n_rows) as progress,
@@ -138,7 +138,7 @@ def _describe_rows(args: argparse.Namespace) -> dict[str, Any]:
             n_rows += batch.n_rows
             n_features = max(n_features, batch.X.shape[1])
             n_values += batch.X.nnz if hasattr(batch.X, "nnz") else batch.X.size
-            labels += [] if batch.y is None else [batch.y]
+            labels.add(batch.y)
             progress.advance(batch.n_rows)
         facts: dict[str, Any] = {"kind": "rows", "format": rows.format}
         names = rows.names
@@ -147,18 +147,16 @@ def _describe_rows(args: argparse.Namespace) -> dict[str, Any]:
         facts["share_of_values"] = n_values / max(1, n_rows * n_features)
     if names is not None:
         facts["features"] = list(names)[:MAX_LISTED]
-    return {**facts, **_describe_labels(labels)}
+    return {**facts, **_describe_labels(labels.join())}
 
 
-def _describe_labels(parts: list[Any]) -> dict[str, Any]:
+def _describe_labels(labels: Any) -> dict[str, Any]:
     """Return the number of rows of each class."""
     import numpy as np
 
-    from limes.files import join_labels
-
-    if not parts:
+    if labels is None:
         return {"labels": None}
-    classes, counts = np.unique(join_labels(parts), return_counts=True)
+    classes, counts = np.unique(labels, return_counts=True)
     facts: dict[str, Any] = {"n_classes": len(classes)}
     if len(classes) <= MAX_LISTED:
         names = map(str, classes.tolist())

@@ -9,7 +9,7 @@ from scipy import sparse
 
 from limes.cli.models import OpenModel
 from limes.cli.terminal import Progress
-from limes.files import RowOptions, join_labels, open_rows
+from limes.files import LabelParts, RowOptions, open_rows
 from limes.html_report import Answers, Comparison, ask, time_models
 from limes.html_report.page import name_of
 
@@ -36,7 +36,7 @@ def score_file(models: list[OpenModel], path: Path, options: RowOptions) -> tupl
     X : ndarray or csr_matrix
         The first rows.
     """
-    truth: list[NDArray[Any]] = []
+    truth = LabelParts()
     found: list[list[tuple[Any, Any]]] = [[] for _ in models]
     kept: list[Any] = []
     with open_rows(path, options) as rows, Progress("scoring", rows.n_rows) as progress:
@@ -45,17 +45,18 @@ def score_file(models: list[OpenModel], path: Path, options: RowOptions) -> tupl
                 raise ValueError(
                     f"{path}: expected labels, found none: name their column with --label."
                 )
-            truth.append(batch.y)
+            truth.add(batch.y)
             for place, model in enumerate(models):
                 models[place], X = model.take(batch.X, path)
                 found[place].append(ask(models[place].model, X))
             if sum(one.shape[0] for one in kept) < N_KEPT:
                 kept.append(batch.X)
             progress.advance(batch.n_rows)
-    if not truth:
+    y = truth.join()
+    if y is None:
         raise ValueError(f"{path}: expected rows, found none.")
     X = _first_rows(kept, models[0].n_features)
-    return _compare(models, found, _check_labels(join_labels(truth), models[0], path), X), X
+    return _compare(models, found, _check_labels(y, models[0], path), X), X
 
 
 def _first_rows(parts: list[Any], n_features: int) -> Any:

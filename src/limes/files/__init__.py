@@ -1,7 +1,7 @@
 """Files of rows: LIBSVM text, CSV, Parquet, Arrow, NumPy and libAGF, read and written in pieces."""
 
 from limes.files.answers import create_answers
-from limes.files.batch import Batch, join_labels
+from limes.files.batch import Batch, LabelParts, join_labels
 from limes.files.formats import FORMATS, find_format
 from limes.files.reading import RowFile, RowOptions, open_rows, read_rows
 from limes.files.writing import create_rows
@@ -9,6 +9,7 @@ from limes.files.writing import create_rows
 __all__ = [
     "FORMATS",
     "Batch",
+    "LabelParts",
     "RowFile",
     "RowOptions",
     "create_answers",

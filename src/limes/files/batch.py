@@ -43,6 +43,50 @@ def batch_size(n_features: int, itemsize: int = 8) -> int:
     return max(1, min(MAX_BATCH_ROWS, BATCH_BYTES // max(1, n_features * itemsize)))
 
 
+class LabelParts:
+    """The labels of many pieces, held in little room until all are there.
+
+    Examples
+    --------
+    >>> parts = LabelParts()
+    >>> parts.add(np.array(["b", "a"]))
+    >>> parts.add(None)
+    >>> parts.join()
+    array(['b', 'a'], dtype='<U1')
+    """
+
+    def __init__(self) -> None:
+        self._parts: list[NDArray[Any] | tuple[NDArray[Any], NDArray[np.int32]]] = []
+
+    def add(self, y: NDArray[Any] | None) -> None:
+        """Keep the labels of one more piece, if it has any; of text each word once."""
+        if y is None:
+            return
+        if y.dtype.kind in "biuf":
+            self._parts.append(y)
+            return
+        words, codes = np.unique(y.astype(str), return_inverse=True)
+        self._parts.append((words, codes.astype(np.int32)))
+
+    def join(self) -> NDArray[Any] | None:
+        """Return all labels as one array of one type, or None where there are none."""
+        if not self._parts:
+            return None
+        arrays = [one if isinstance(one, np.ndarray) else one[0] for one in self._parts]
+        if all(array.dtype.kind in "biuf" for array in arrays):
+            return join_labels(arrays)
+        # The type is that of the words, each of them once.
+        kept = join_labels(arrays)
+        ends = np.cumsum([len(array) for array in arrays])
+        pieces = [
+            kept[end - len(array) : end]
+            if isinstance(one, np.ndarray)
+            else kept[end - len(array) : end][one[1]]
+            for one, array, end in zip(self._parts, arrays, ends.tolist(), strict=True)
+        ]
+        return np.concatenate(pieces)
+
+
 def join_labels(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
     """Make one array of the labels of several pieces.
 

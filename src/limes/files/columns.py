@@ -65,7 +65,7 @@ def choose_columns(
     missing = [name for name in features if name not in names]
     if missing:
         raise ValueError(
-            f"{file}: expected a column {quote(missing[0])}, found {_some(names)} ({len(names)} in "
+            f"{file}: expected a column {quote(missing[0])}, found {some_names(names)} ({len(names)} in "
             "all)."
         )
     return Columns(tuple(features), found)
@@ -101,7 +101,7 @@ def _find_label(names: Sequence[str], file: str, label: str | None) -> str | Non
     place = find_place(label, len(names))
     if place is None:
         raise ValueError(
-            f"{file}: expected the label in a column {quote(label)}, found {_some(names)}: give a "
+            f"{file}: expected the label in a column {quote(label)}, found {some_names(names)}: give a "
             f"name, or a place from 1 to {len(names)} (-1 is the last)."
         )
     return names[place]
@@ -112,7 +112,7 @@ def quote(name: str) -> str:
     return repr(name if len(name) <= MAX_SHOWN else f"{name[: MAX_SHOWN - 3]}...")
 
 
-def _some(names: Sequence[str]) -> str:
+def some_names(names: Sequence[str]) -> str:
     """Write a few names."""
     shown = ", ".join(quote(name)[1:-1] for name in names[:8])
     return f"{shown} ..." if len(names) > 8 else shown

@@ -4,9 +4,8 @@ import csv
 import io
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
@@ -16,8 +15,13 @@ from limes.files.columns import quote
 from limes.files.formats import plain_suffix
 from limes.files.streams import open_input
 
-# Text of one piece: no line may be longer. The first piece must hold two lines for the header.
-BLOCK_BYTES = 1 << 22
+# Text of one piece, of which pyarrow reads many ahead; wide tables have longer ones, so that some
+# lines fit in. No line may be longer than a piece.
+BLOCK_BYTES = 1 << 20
+MIN_BLOCK_LINES = 32
+MAX_BLOCK_BYTES = 1 << 26
+# The first two lines are in the first bytes.
+FRONT_BYTES = 1 << 24
 ROW = re.compile(r"(?:In CSV column #(?P<column>\d+): )?(?:CSV parse error: )?Row #(?P<row>\d+): ")
 
 
@@ -58,27 +62,34 @@ def open_csv(path: Path, options: CsvOptions) -> Iterator[tuple[list[str], "CsvT
     """
     delimiter = options.delimiter or ("\t" if plain_suffix(path) == ".tsv" else ",")
     with open_input(path) as stream:
-        front = stream.read(BLOCK_BYTES)
+        front = stream.read(FRONT_BYTES)
         first, second = _first_lines(front, path, delimiter)
         has_names = options.header == "yes" or (
             options.header == "auto" and _is_header(first, second)
         )
         names = first if has_names else [f"x{place + 1}" for place in range(len(first))]
-        yield names, CsvTable(_Joined(front, stream), str(path), delimiter, has_names, names)
+        table = CsvTable(_Joined(front, stream), str(path), delimiter, has_names, names)
+        wanted = MIN_BLOCK_LINES * len(front.partition(b"\n")[0])
+        table.block_bytes = max(BLOCK_BYTES, min(wanted, MAX_BLOCK_BYTES))
+        yield names, table
 
 
 def _first_lines(front: bytes, path: Path, delimiter: str) -> tuple[list[str], list[str]]:
     """Return the fields of the first two lines, none where there is no second."""
     text = front.decode("utf-8-sig", "replace")
+    lines = csv.reader(io.StringIO(text), delimiter=delimiter)
     try:
-        lines = list(islice(csv.reader(io.StringIO(text), delimiter=delimiter), 2))
+        first = next(lines, [])
     except csv.Error as error:
         raise ValueError(f"{path}, line 1: expected CSV ({error}).") from None
-    if not lines or not lines[0]:
+    if not first:
         raise ValueError(f"{path}, line 1: expected CSV, found an empty file or line.")
-    if len(lines[0]) > MAX_FEATURES:
+    if len(first) > MAX_FEATURES:
         raise ValueError(f"{path}, line 1: expected at most {MAX_FEATURES} fields.")
-    return lines[0], lines[1] if len(lines) == 2 else []
+    # What is wrong with the second line is told when it is read.
+    with suppress(csv.Error):
+        return first, next(lines, [])
+    return first, []
 
 
 def _is_header(first: Sequence[str], second: Sequence[str]) -> bool:
@@ -125,6 +136,7 @@ class CsvTable:
         self._delimiter = delimiter
         self.has_names = has_names
         self._names = names
+        self.block_bytes = BLOCK_BYTES
 
     def batches(self, numbers: Sequence[str], texts: Sequence[str]) -> Iterator[Any]:
         """Give record batches with the columns asked for, some as numbers, some as text."""
@@ -134,7 +146,7 @@ class CsvTable:
                 pyarrow.PythonFile(self._stream, mode="r"),
                 read_options=options.ReadOptions(
                     use_threads=False,
-                    block_size=BLOCK_BYTES,
+                    block_size=self.block_bytes,
                     column_names=self._names,
                     skip_rows=int(self.has_names),
                 ),
@@ -157,7 +169,7 @@ class CsvTable:
         match = ROW.match(message)
         if match is None:
             if "straddling" in message:
-                message = f"expected lines of at most {BLOCK_BYTES} bytes, found a longer one."
+                message = f"expected lines of at most {self.block_bytes} bytes, found a longer one."
             return f"{self._name}: {message}"
         column = match["column"] and f", column {quote(self._names[int(match['column'])])}"
         reason = message[match.end() :].removeprefix("CSV conversion error to ")

@@ -9,6 +9,7 @@ from numpy.lib import format as npy_format
 from numpy.typing import NDArray
 
 from limes.files.batch import MAX_FEATURES
+from limes.files.streams import shorten
 
 HEADERS: dict[tuple[int, int], Any] = {
     (1, 0): npy_format.read_array_header_1_0,
@@ -81,8 +82,9 @@ class ArrayReader:
             raise
         # NumPy's reader of headers raises whatever its parts raise on other text.
         except Exception as error:
-            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-            raise ValueError(f"{self.name}, byte 0: expected a NumPy array ({reason}).") from None
+            raise ValueError(
+                f"{self.name}, byte 0: expected a NumPy array ({shorten(error)})."
+            ) from None
         return shape, is_fortran, dtype
 
     def _check(self) -> None:

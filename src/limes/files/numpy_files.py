@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from limes.files.batch import Batch, batch_size, join_labels
+from limes.files.columns import some_names
 from limes.files.npy_stream import ArrayReader, ArrayWriter
+from limes.files.streams import shorten
 from limes.files.writer import RowWriter
 
 COPY_BYTES = 1 << 20
@@ -58,7 +60,7 @@ def open_npz(path: Path, part: str | None) -> Iterator[tuple[ArrayReader, ArrayR
         except FileNotFoundError:
             raise
         except DAMAGED as error:
-            raise ValueError(f"{path}: not a readable .npz archive ({error}).") from error
+            raise ValueError(f"{path}: not a readable .npz archive ({shorten(error)}).") from error
         yield readers[0], readers[1] if len(readers) == 2 else None
 
 
@@ -71,10 +73,10 @@ def _choose_rows(archive: zipfile.ZipFile, path: Path, part: str | None) -> str:
     parts = sorted(name[2:] for name in names if name.startswith("X_"))
     if parts:
         raise ValueError(
-            f"{path}: expected an array {wanted!r}, found parts {', '.join(parts)}: choose one "
+            f"{path}: expected an array {wanted!r}, found parts {some_names(parts)}: choose one "
             "of them with --part."
         )
-    shown = ", ".join(sorted(names)[:10]) or "nothing"
+    shown = some_names(sorted(names)) or "nothing"
     raise ValueError(f"{path}: expected an array {wanted!r}, found {shown}.")
 
 
@@ -109,7 +111,7 @@ def read_batches(
             X, y = _split_label(block, label_place)
             yield Batch(_as_floats(X), piece if y is None else y)
     except DAMAGED as error:
-        raise ValueError(f"{rows.name}: damaged ({error}).") from error
+        raise ValueError(f"{rows.name}: damaged ({shorten(error)}).") from error
 
 
 def _split_label(

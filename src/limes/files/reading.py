@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from limes.files.batch import Batch, join_labels
+from limes.files.batch import Batch, LabelParts
 from limes.files.columns import Columns, choose_columns, find_place, quote
 from limes.files.formats import find_format
 
@@ -171,7 +171,7 @@ def read_rows(
     """
     limit = max_bytes or _memory() * 3 // 4
     parts: list[Any] = []
-    labels: list[NDArray[Any]] = []
+    labels = LabelParts()
     with open_rows(path, options) as rows:
         n_bytes = 0
         for batch in rows:
@@ -182,12 +182,11 @@ def read_rows(
                     "fewer with limes subsample."
                 )
             parts.append(batch.X)
-            labels += [] if batch.y is None else [batch.y]
+            labels.add(batch.y)
         names = rows.names
     if not parts:
         raise ValueError(f"{path}: expected rows, found none.")
-    X = _join(parts, limit)
-    return X, join_labels(labels) if labels else None, names
+    return _join(parts, limit), labels.join(), names
 
 
 def _open_libsvm(path: Path, options: RowOptions, stack: ExitStack) -> RowFile:

@@ -16,6 +16,8 @@ from limes.files.formats import compression_of
 OPENERS: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 # What the decompressors raise on damaged files.
 DAMAGED = (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile)
+# Characters of what another library says that go into a message.
+MAX_REASON = 120
 
 
 @contextmanager
@@ -29,16 +31,22 @@ def open_input(path: Path) -> Iterator[IO[bytes]]:
         yield stream
 
 
+def shorten(error: BaseException) -> str:
+    """Return what another library says, in part of a line."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if len(text) <= MAX_REASON else f"{text[: MAX_REASON - 3]}..."
+
+
 @contextmanager
 def damage_named(path: Path) -> Iterator[None]:
     """Say which file is damaged where a decompressor gives up."""
     try:
         yield
     except DAMAGED as error:
-        raise ValueError(f"{path}: damaged or cut short ({error}).") from error
+        raise ValueError(f"{path}: damaged or cut short ({shorten(error)}).") from error
     except OSError as error:
         if error.errno is None:  # not the system's, but bz2's "Invalid data stream"
-            raise ValueError(f"{path}: damaged or cut short ({error}).") from error
+            raise ValueError(f"{path}: damaged or cut short ({shorten(error)}).") from error
         raise
 
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from limes.files.arrow import pyarrow
 from limes.files.batch import Batch, batch_size
 from limes.files.columns import Columns, quote
+from limes.files.streams import shorten
 
 # Read a column of Parquet in pieces of this size: without it whole files are held.
 BUFFER_BYTES = 1 << 18
@@ -153,8 +154,7 @@ def _named(path: Path, error: Exception) -> Exception:
     """Say which file is wrong; the system's own errors say so themselves."""
     if isinstance(error, OSError) and error.errno is not None:
         return error
-    reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-    return ValueError(f"{path}: {reason}")
+    return ValueError(f"{path}: {shorten(error)}")
 
 
 class TableWriter:

@@ -1,0 +1,128 @@
+"""Large files pass through little memory, and reading them takes no longer than it must."""
+
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_svmlight_file
+from sklearn.svm import SVC
+
+import limes
+from limes.files import create_rows, read_rows
+
+pyarrow = pytest.importorskip("pyarrow")
+parquet = pytest.importorskip("pyarrow.parquet")
+
+N_FEATURES = 36
+# Rows of a file, and the least that its size must be, so that memory cannot hide it.
+N_ROWS = 1_800_000
+MIN_BYTES = 250_000_000
+# What pages and pieces may take beyond the same job on few rows: less than the file.
+MAX_GROWTH = 220_000_000
+# What the whole command may take, however large the file.
+MAX_MEMORY = 500_000_000
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    """A fast classifier of two classes."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, N_FEATURES))
+    y = (X[:, :4].sum(axis=1) > 0).astype(int)
+    fast = limes.accelerate(
+        SVC().fit(X, y), X, scheme="pairwise", n_borders=50, refine=False, random_state=0
+    )
+    path = tmp_path_factory.mktemp("model") / "fast.limes"
+    fast.save(path)
+    return path
+
+
+def write_parquet(path, n_rows):
+    """Write random rows, with the row groups that pyarrow makes by itself."""
+    rng = np.random.default_rng(1)
+    names = [f"x{place + 1}" for place in range(N_FEATURES)]
+    schema = pyarrow.schema([(name, pyarrow.float32()) for name in names])
+    with parquet.ParquetWriter(path, schema) as writer:
+        for start in range(0, n_rows, 1 << 20):
+            size = min(1 << 20, n_rows - start)
+            columns = [rng.normal(size=size).astype(np.float32) for _ in names]
+            writer.write_table(pyarrow.table(columns, names=names), row_group_size=1 << 20)
+    return path
+
+
+def peak_of(*words):
+    """Run the command; return the most memory that it took, in bytes, and its processor time."""
+    code = (
+        "import re, sys, time\n"
+        "from limes.cli.main import main\n"
+        "status = main(sys.argv[1:])\n"
+        # Not getrusage, whose peak begins with that of the process that started this one.
+        "peak = re.search(r'VmHWM:\\s+(\\d+) kB', open('/proc/self/status').read())[1]\n"
+        "print(1024 * int(peak), time.process_time())\n"
+        "sys.exit(status)"
+    )
+    command = [sys.executable, "-c", code, *map(str, words)]
+    found = subprocess.run(command, capture_output=True, text=True, check=True)
+    peak, seconds = found.stdout.splitlines()[-1].split()
+    return int(peak), float(seconds)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is measured by /proc")
+def test_predict_takes_little_memory_and_little_more_time_than_copying(model, tmp_path):
+    small = write_parquet(tmp_path / "small.parquet", 1000)
+    large = write_parquet(tmp_path / "large.parquet", N_ROWS)
+    assert large.stat().st_size > MIN_BYTES
+    base, start = peak_of("predict", model, small, "-o", tmp_path / "out.parquet")
+    peak, seconds = peak_of("predict", model, large, "-o", tmp_path / "out.parquet")
+    assert parquet.read_metadata(tmp_path / "out.parquet").num_rows == N_ROWS
+    assert peak - base < MAX_GROWTH
+    assert peak < MAX_MEMORY
+    assert seconds - start < 2 * copying_seconds(large, tmp_path / "copy.parquet")
+
+
+def copying_seconds(path, copy):
+    """Return the processor time of reading a file and writing it again, nothing else."""
+    start = time.process_time()
+    table = parquet.ParquetFile(path, buffer_size=1 << 18, pre_buffer=False)
+    with parquet.ParquetWriter(copy, table.schema_arrow) as writer:
+        for batch in table.iter_batches(use_threads=False):
+            writer.write_table(pyarrow.Table.from_batches([batch]))
+    return time.process_time() - start
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is measured by /proc")
+@pytest.mark.parametrize("name", ["rows.svm", "rows.csv", "rows.npz", "rows.vec"])
+def test_every_format_is_read_in_pieces(name, tmp_path):
+    rng = np.random.default_rng(0)
+    block = (rng.random((20_000, N_FEATURES)) * 100).round() / 4
+
+    def write(n_blocks):
+        with create_rows(tmp_path / name) as writer:
+            for _ in range(n_blocks):
+                writer.write(block, np.zeros(len(block), int))
+
+    write(3)
+    base, _ = peak_of("info", tmp_path / name)
+    if name == "rows.svm":
+        (tmp_path / name).write_bytes((tmp_path / name).read_bytes() * 10)
+    else:
+        write(30)
+    peak, _ = peak_of("info", tmp_path / name)
+    # Float32 rows of the file have 78 MB more, float64 rows 155 MB.
+    assert peak - base < 40_000_000
+
+
+def test_libsvm_text_is_read_at_least_as_fast_as_by_scikit_learn(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(8000, 30)) * (rng.random((8000, 30)) < 0.6)
+    with create_rows(tmp_path / "rows.svm") as writer:
+        writer.write(X, rng.integers(5, size=8000))
+    best = {"limes": np.inf, "scikit-learn": np.inf}
+    for _ in range(5):
+        for name, read in (("limes", read_rows), ("scikit-learn", load_svmlight_file)):
+            start = time.process_time()
+            read(str(tmp_path / "rows.svm"))
+            best[name] = min(best[name], time.process_time() - start)
+    assert best["limes"] <= best["scikit-learn"]
