@@ -65,8 +65,8 @@ def choose_columns(
     missing = [name for name in features if name not in names]
     if missing:
         raise ValueError(
-            f"{file}: expected a column {quote(missing[0])}, found {some_names(names)} ({len(names)} in "
-            "all)."
+            f"{file}: expected a column {quote(missing[0])}, found {some_names(names)} "
+            f"({len(names)} in all)."
         )
     return Columns(tuple(features), found)
 
@@ -101,8 +101,8 @@ def _find_label(names: Sequence[str], file: str, label: str | None) -> str | Non
     place = find_place(label, len(names))
     if place is None:
         raise ValueError(
-            f"{file}: expected the label in a column {quote(label)}, found {some_names(names)}: give a "
-            f"name, or a place from 1 to {len(names)} (-1 is the last)."
+            f"{file}: expected the label in a column {quote(label)}, found {some_names(names)}: "
+            f"give a name, or a place from 1 to {len(names)} (-1 is the last)."
         )
     return names[place]
 
