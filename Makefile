@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 CORE := CMakeLists.txt pyproject.toml $(wildcard src/limes/_core/*.cpp src/limes/_core/*.hpp)
 
-.PHONY: run test test-slow lint sanitize valgrind check-arm64 clean
+.PHONY: run test test-slow fuzz lint sanitize valgrind check-arm64 clean
 
 run: $(VENV)/.run
 	$(BIN)/limes demo
@@ -13,7 +13,13 @@ test: $(VENV)/.test
 	$(BIN)/python -m pytest -n auto -m "not slow"
 
 test-slow: $(VENV)/.test
-	$(BIN)/python -m pytest -n auto -m slow
+	$(BIN)/python -m pytest -s -m slow
+
+# A million damaged files for each reader.
+fuzz: $(VENV)/.test
+	$(BIN)/python tests/fuzz/fuzz_limes.py 1000000
+	$(BIN)/python tests/fuzz/fuzz_libagf.py 1000000
+	$(BIN)/python tests/fuzz/fuzz_rows.py 1000000
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .

@@ -1,1 +1,66 @@
 """Makes slow kernel classifiers fast: a piecewise-linear classifier with the same answers."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from limes.accelerating import accelerate
+    from limes.agf import (
+        AGFClassifier,
+        AGFDensity,
+        AGFRegressor,
+        KernelDensityClassifier,
+        NeighborsDensity,
+    )
+    from limes.border_map import BorderMap
+    from limes.classifier import BordersClassifier
+    from limes.libsvm import read_libsvm_model, write_libsvm_model
+    from limes.loading import load
+    from limes.versions import show_versions
+
+__all__ = [
+    "AGFClassifier",
+    "AGFDensity",
+    "AGFRegressor",
+    "BorderMap",
+    "BordersClassifier",
+    "KernelDensityClassifier",
+    "NeighborsDensity",
+    "accelerate",
+    "load",
+    "read_libsvm_model",
+    "show_versions",
+    "write_libsvm_model",
+]
+__version__ = "0.1.0"
+
+# Where each public name lives. It is imported when it is first asked for: importing scikit-learn
+# takes a second or more, which `limes --help` need not wait for.
+PLACES = {
+    "AGFClassifier": "limes.agf",
+    "AGFDensity": "limes.agf",
+    "AGFRegressor": "limes.agf",
+    "BorderMap": "limes.border_map",
+    "BordersClassifier": "limes.classifier",
+    "KernelDensityClassifier": "limes.agf",
+    "NeighborsDensity": "limes.agf",
+    "accelerate": "limes.accelerating",
+    "load": "limes.loading",
+    "read_libsvm_model": "limes.libsvm",
+    "show_versions": "limes.versions",
+    "write_libsvm_model": "limes.libsvm",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name from its module, and keep it."""
+    if name not in PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(PLACES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """List the public names, also those that are not imported yet."""
+    return sorted({*globals(), *PLACES})

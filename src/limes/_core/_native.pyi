@@ -40,3 +40,24 @@ class Maps:
 class Predictor:
     def __init__(self, maps: Maps, labels: tuple[Hashable, ...] | None) -> None: ...
     def __call__(self, row: Any, /) -> Any: ...
+
+def fit_map(
+    rows: NDArray[Any],
+    search: NDArray[Any],
+    targets: NDArray[Any],
+    weights: NDArray[Any],
+    anchors: NDArray[Any],
+    points: NDArray[Any],
+    slopes: NDArray[Any],
+    levels: NDArray[Any],
+    base_slopes: NDArray[Any],
+    base_levels: NDArray[Any],
+    n_blended: int,
+    radius: float,
+    n_epochs: int,
+    n_batch: int,
+    rates: tuple[float, float, float],
+    decay: float,
+    seed: int,
+    cpu: str,
+) -> float: ...

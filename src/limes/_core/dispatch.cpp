@@ -4,7 +4,10 @@
 namespace limes {
 
 extern const Path path_generic;
+extern const FitPath fit_path_generic;
 #if defined(LIMES_X86_PATHS)
+extern const FitPath fit_path_avx2;
+extern const FitPath fit_path_avx512;
 extern const Path path_avx2;
 extern const Path path_avx512;
 #endif
@@ -34,6 +37,16 @@ const Path* find_path(const std::string& name) {
     for (const Path* path : usable_paths())
         if (name == path->name) return path;
     return nullptr;
+}
+
+const FitPath* find_fit_path(const std::string& name) {
+    const Path* path = find_path(name);
+    if (!path) return nullptr;
+#if defined(LIMES_X86_PATHS)
+    for (const FitPath* fit : {&fit_path_avx512, &fit_path_avx2})
+        if (std::string(path->name) == fit->name) return fit;
+#endif
+    return &fit_path_generic;
 }
 
 }  // namespace limes

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core.hpp"
+#include "fit.hpp"
 
 namespace limes {
 
@@ -12,5 +13,8 @@ const std::vector<const Path*>& usable_paths();
 
 // The path of that name, or null; an empty name means the best.
 const Path* find_path(const std::string& name);
+
+// The trainer of the path of that name, or null.
+const FitPath* find_fit_path(const std::string& name);
 
 }  // namespace limes

@@ -31,7 +31,7 @@ def thread_count(n_jobs: int | None = None) -> int:
     """
     if n_jobs == 1:
         return 1
-    from joblib import cpu_count, effective_n_jobs  # type: ignore[import-untyped]
+    from joblib import cpu_count, effective_n_jobs
 
     asked = min(effective_n_jobs(n_jobs), cpu_count(), _openmp_limit(cpu_count()))
     return 1 if _is_spoken_for() else max(1, asked)
@@ -42,7 +42,7 @@ def _is_spoken_for() -> bool:
 
     Processes of loky get their share as ``OMP_NUM_THREADS``; threads get none.
     """
-    from joblib.parallel import get_active_backend  # type: ignore[import-untyped]
+    from joblib.parallel import get_active_backend
 
     is_nested = (get_active_backend()[0].nesting_level or 0) > 0
     has_share = (

@@ -1,0 +1,189 @@
+"""What surrounds the kernel: whole predictions, threads, memory and single rows, as ratios.
+
+    python benchmarks/predict.py            # a million rows, ten million for the memory
+    python benchmarks/predict.py --rows 100000 --memory-rows 1000000
+
+Both sides of a ratio are timed in turns in one run, so that it means the same on any machine; the
+column "CPU" tells how many processors each had in its quickest turn, which is less than its number
+of threads where other programs were in the way. The sources are support vector machines behind a
+scaler, trained on synthetic classes; nothing is downloaded.
+"""
+
+import argparse
+import resource
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from copy import copy
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.datasets import make_blobs
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+from threadpoolctl import threadpool_limits
+
+import limes
+from limes._core import cpu_path, thread_count
+from limes.bench import time_in_turns
+from limes.bench.timing import Timing
+
+N_FEATURES = 8
+N_SINGLE = 50
+# Bytes that the system counts as one: it tells kilobytes everywhere but on macOS.
+RSS_UNIT = 1 if sys.platform == "darwin" else 1024
+HEAD = "| what | ours | other | ratio | at most | met | CPU |\n|---|---:|---:|---:|---:|---|---|"
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A source and its borders."""
+
+    name: str
+    source: Pipeline
+    fast: limes.BordersClassifier
+
+    @property
+    def title(self) -> str:
+        """What it is called in the table."""
+        return f"{self.name} ({self.fast.scheme_.name}, {self.fast.n_borders_} points)"
+
+
+def main() -> None:
+    args = parse()
+    if args.peak_of:
+        print(peak_bytes(args.peak_of, args.labels))
+        return
+    print(f"path {cpu_path()}, {thread_count(-1)} threads at most, float32, {N_FEATURES} features")
+    print(f"least of {args.turns} turns\n\n{HEAD}")
+    for line in lines(args):
+        print(line, flush=True)
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--memory-rows", type=int, default=10_000_000)
+    parser.add_argument("--turns", type=int, default=15)
+    parser.add_argument("--peak-of", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--labels", default="int64", help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+def lines(args: argparse.Namespace) -> Iterator[str]:
+    models = [train_model("2 classes", 2), train_model("6 classes", 6)]
+    for model in models:
+        yield whole_against_kernel(model, args.rows, args.turns)
+    for model in models:
+        yield two_threads_against_one(model, args.rows, args.turns)
+    for model in models:
+        yield from single_rows(model, args.turns)
+    for labels in ("int16", "int64"):
+        yield memory(args.memory_rows, labels)
+
+
+def train_model(name: str, n_classes: int, labels: str = "int64") -> Model:
+    X, y = make_blobs(
+        4000, N_FEATURES, centers=n_classes, cluster_std=3.0, center_box=(-4, 4), random_state=0
+    )
+    X = X.astype(np.float32)
+    source = make_pipeline(StandardScaler(), SVC(C=10, gamma=0.5)).fit(X, y.astype(labels))
+    return Model(name, source, limes.accelerate(source, X, random_state=0))
+
+
+def uniform_rows(n_rows: int) -> np.ndarray:
+    """Return rows over the whole range of the classes, without an array besides the answer."""
+    rows = np.random.default_rng(0).random((n_rows, N_FEATURES), dtype=np.float32)
+    rows *= 16
+    rows -= 8
+    return rows
+
+
+def whole_against_kernel(model: Model, n_rows: int, n_turns: int) -> str:
+    """Compare ``predict`` with the compiled core writing into an array that is there already."""
+    rows = uniform_rows(n_rows)
+    with threadpool_limits(1):
+        both = timings([lambda: model.fast.predict(rows), bare_kernel(model, rows)], n_turns)
+    return times_line(f"predict against its bare kernel, {n_rows} rows, {model.title}", both, 1.3)
+
+
+def bare_kernel(model: Model, rows: np.ndarray) -> Callable[[], object]:
+    """Return the quickest call of the core that leads to the class of each row."""
+    maps = model.fast.scheme_.compiled
+    codes = np.empty(len(rows), dtype=np.int32)
+    try:
+        maps.classify(rows[:1], codes[:1])
+    except (ValueError, RuntimeError):  # maps that cannot name a class by themselves
+        values = np.empty((len(rows), maps.n_values), dtype=maps.dtype)
+        return lambda: maps.decide(rows, values)
+    return lambda: maps.classify(rows, codes)
+
+
+def two_threads_against_one(model: Model, n_rows: int, n_turns: int) -> str:
+    rows = uniform_rows(n_rows)
+    two, one = (copy(model.fast).set_params(n_jobs=n_jobs) for n_jobs in (2, 1))
+    with threadpool_limits(2):
+        both = timings([lambda: two.predict(rows), lambda: one.predict(rows)], n_turns)
+    return times_line(f"predict, two threads against one, {n_rows} rows, {model.title}", both, 0.6)
+
+
+def single_rows(model: Model, n_turns: int) -> Iterator[str]:
+    rows = uniform_rows(N_SINGLE)
+    predict_one = model.fast.predictor()
+    calls = [
+        lambda: [predict_one(row) for row in rows],
+        lambda: [model.fast.predict(row[None]) for row in rows],
+        lambda: [model.source.predict(row[None]) for row in rows],
+    ]
+    with threadpool_limits(1):
+        lean, whole, source = timings(calls, n_turns)
+    for name, taken, limit in (("predictor()", lean, 5e-6), ("predict", whole, 100e-6)):
+        alone, other = taken.seconds / N_SINGLE, source.seconds / N_SINGLE
+        numbers = f"{alone * 1e6:.2f} µs | {other * 1e6:.0f} µs | {alone / other:.3g}"
+        target = f"{limit * 1e6:.0f} µs | {met(alone <= limit)}"
+        cpu = f"{taken.cpu_share:.2f}, {source.cpu_share:.2f}"
+        what = f"one row, {name} against the source, {model.title}"
+        yield f"| {what} | {numbers} | {target} | {cpu} |"
+
+
+def memory(n_rows: int, labels: str) -> str:
+    """Measure in a process of its own, since a peak never goes down again."""
+    words = [sys.executable, __file__, "--peak-of", str(n_rows), "--labels", labels]
+    told = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    growth, answer = int(told) / 1e6, n_rows * np.dtype(labels).itemsize / 1e6
+    numbers = f"{growth:.0f} MB | answer: {answer:.0f} MB | {growth / answer:.3g}"
+    name = f"peak memory of predict over its input, {n_rows} rows, {labels} labels"
+    return f"| {name} | {numbers} | answer + 50 MB | {met(growth < answer + 50)} | - |"
+
+
+def peak_bytes(n_rows: int, labels: str) -> int:
+    """Return by how much ``predict`` raises the peak of this process."""
+    fast = train_model("2 classes", 2, labels).fast
+    rows = uniform_rows(n_rows)
+    fast.predict(rows[:1])
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    fast.predict(rows)
+    return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * RSS_UNIT
+
+
+def timings(calls: list[Callable[[], object]], n_turns: int) -> list[Timing]:
+    for call in calls:
+        call()
+    return time_in_turns(calls, n_turns=n_turns)
+
+
+def times_line(name: str, both: list[Timing], limit: float) -> str:
+    ours, other = both
+    ratio = ours.seconds / other.seconds
+    numbers = f"{ours.seconds * 1e3:.1f} ms | {other.seconds * 1e3:.1f} ms | {ratio:.3g}"
+    cpu = f"{ours.cpu_share:.2f}, {other.cpu_share:.2f}"
+    return f"| {name} | {numbers} | {limit:g} | {met(ratio <= limit)} | {cpu} |"
+
+
+def met(is_met: bool) -> str:
+    return "yes" if is_met else "NO"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,141 @@
+"""The trainer of the compiled core: a map fitted to what its source says of many rows."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from limes._core import _native
+from limes._core.paths import cpu_path
+
+Array32 = NDArray[np.float32]
+
+
+@dataclass(frozen=True, eq=False)
+class TrainedMap:
+    """A map in training: a linear function everywhere, and a local one about each point.
+
+    Parameters
+    ----------
+    points : ndarray of shape (n_points, n_search)
+        Where rows are searched; they move.
+    anchors : ndarray of shape (n_points, n_search)
+        Where the local functions are centred; they stay.
+    radius : float
+        Unit of length of the local functions.
+    slopes : ndarray of shape (n_points, n_outputs, n_search)
+        Of the local functions, a unit of length.
+    levels : ndarray of shape (n_points, n_outputs)
+        Of the local functions, at their anchors.
+    base_slopes : ndarray of shape (n_outputs, n_features)
+        Of the function that holds everywhere.
+    base_levels : ndarray of shape (n_outputs,)
+        Its value at zero.
+    """
+
+    points: Array32
+    anchors: Array32
+    radius: float
+    slopes: Array32
+    levels: Array32
+    base_slopes: Array32
+    base_levels: Array32
+
+    @classmethod
+    def start(
+        cls, points: NDArray[Any], *, n_features: int, n_outputs: int, radius: float
+    ) -> "TrainedMap":
+        """Return a map that is zero everywhere."""
+        n_points, n_search = points.shape
+        return cls(
+            np.array(points, dtype=np.float32, order="C"),
+            np.array(points, dtype=np.float32, order="C"),
+            radius,
+            np.zeros((n_points, n_outputs, n_search), dtype=np.float32),
+            np.zeros((n_points, n_outputs), dtype=np.float32),
+            np.zeros((n_outputs, n_features), dtype=np.float32),
+            np.zeros(n_outputs, dtype=np.float32),
+        )
+
+    def functions(
+        self, components: NDArray[np.float64] | None = None
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the linear functions of each point: slopes (m, q, D), and values at zero (m, q).
+
+        Parameters
+        ----------
+        components : ndarray of shape (n_features, n_search), default=None
+            What rows are projected to where they are searched; None where they are not.
+        """
+        local = self.slopes.astype(np.float64) / self.radius
+        levels = self.levels - np.einsum("mqr,mr->mq", local, self.anchors)
+        wide = local if components is None else local @ components.T
+        return wide + self.base_slopes, levels + self.base_levels
+
+
+def train(
+    start: TrainedMap,
+    rows: Array32,
+    targets: Array32,
+    *,
+    weights: Array32,
+    search: Array32 | None = None,
+    blend: int,
+    n_epochs: int,
+    n_batch: int,
+    rates: tuple[float, float, float],
+    decay: float,
+    seed: int,
+) -> float:
+    """Fit a map in place, by Adam on the cross-entropy against probabilities.
+
+    Parameters
+    ----------
+    start : TrainedMap
+        The map, as it stands; changed in place.
+    rows : ndarray of shape (n_rows, n_features)
+        Rows, float32 and C-ordered.
+    targets : ndarray of shape (n_rows, n_outputs)
+        What the source says: one probability for one output, else one for each.
+    weights : ndarray of shape (n_rows,)
+        How much each row counts.
+    search : ndarray of shape (n_rows, n_search), default=None
+        The rows in the space of the points; None where it is that of the rows.
+    blend : int
+        Number of nearest points whose functions are averaged.
+    n_epochs, n_batch : int
+        Times through the rows, and rows between two steps.
+    rates : tuple of float
+        Largest steps of the local functions, the points and the base function.
+    decay : float
+        Pull of the local functions towards zero.
+    seed : int
+        Order of the rows.
+
+    Returns
+    -------
+    float
+        Mean loss of the last epoch.
+    """
+    n_points = len(start.points)
+    return _native.fit_map(
+        rows,
+        rows if search is None else search,
+        targets,
+        weights,
+        start.anchors,
+        start.points,
+        start.slopes,
+        start.levels,
+        start.base_slopes,
+        start.base_levels,
+        max(1, min(blend, n_points - 1)),
+        start.radius,
+        n_epochs,
+        n_batch,
+        rates,
+        decay,
+        seed,
+        cpu_path(),
+    )

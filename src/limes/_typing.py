@@ -1,0 +1,12 @@
+"""Names for the kinds of array that cross a function's edge."""
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array: TypeAlias = NDArray[np.float64]
+Codes: TypeAlias = NDArray[np.intp]  # class numbers, or row numbers
+Labels: TypeAlias = NDArray[Any]
+Decision: TypeAlias = Callable[[Array], Array]

@@ -1,0 +1,232 @@
+"""Densities by adaptive Gaussian filtering and by the distance of the k-th neighbour."""
+
+import math
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import gammaln
+from sklearn.base import BaseEstimator, DensityMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from limes.agf.neighbourhoods import adaptive_scope, neighbourhoods
+from limes.agf.parameters import (
+    check_enough_rows,
+    check_n_neighbors,
+    check_total_weight,
+    is_auto,
+)
+from limes.agf.training_rows import TrainingRows
+
+Array = NDArray[Any]
+
+__all__ = ["AGFDensity", "NeighborsDensity"]
+
+
+class LocalDensity(DensityMixin, BaseEstimator):
+    """The common part of densities that adapt to the training rows around a row."""
+
+    def fit(self, X: ArrayLike, y: object = None) -> Self:
+        """Store the training rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Rows drawn from the density.
+        y : object, default=None
+            Not used; here for pipelines.
+
+        Returns
+        -------
+        Self
+            The fitted density.
+        """
+        self._training = TrainingRows.from_rows(validate_data(self, X, dtype=np.float64))
+        self._settle()
+        return self
+
+    def score_samples(self, X: ArrayLike) -> Array:
+        """Return the logarithm of the density at each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Rows at which to estimate it.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            Log densities; infinite where training rows coincide with a row in the number
+            that the estimate looks at.
+        """
+        check_is_fitted(self)
+        rows = validate_data(self, X, dtype=np.float64, reset=False)
+        log_lengths = self._log_lengths(self._training.place(rows))
+        log_lengths += math.log(self._training.scale)
+        return self._log_share() - self._training.n_features * log_lengths
+
+    def score(self, X: ArrayLike, y: object = None) -> float:
+        """Return the log likelihood of rows: the sum of their log densities.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Rows to judge the density by.
+        y : object, default=None
+            Not used; here for pipelines.
+
+        Returns
+        -------
+        float
+            The log likelihood.
+        """
+        return float(np.sum(self.score_samples(X)))
+
+    def _balance(self) -> float:
+        """Return the number of rows to look at, by the law of the least mean squared error."""
+        power = min(0.5, 4 / (self._training.n_features + 4))
+        return float(self._training.n_rows**power)
+
+    def _settle(self) -> None:
+        """Check the parameters and settle the ones left to the training rows."""
+        raise NotImplementedError
+
+    def _log_share(self) -> float:
+        """Return the logarithm of the share of rows that has a volume of its own."""
+        raise NotImplementedError
+
+    def _log_lengths(self, placed: Array) -> Array:
+        """Return the logarithms of the edges of cubes of that volume, in the rows' frame."""
+        raise NotImplementedError
+
+
+class AGFDensity(LocalDensity):
+    r"""Estimate a density with a Gaussian kernel whose bandwidth is solved at each row.
+
+    Narrow where rows are many and wide where they are few, so that the weights
+    :math:`w_i = \exp(-d_i^2 / 2 \sigma^2)` of the n training rows always add up to W; the
+    density in D dimensions is :math:`W / (n (2 \pi \sigma^2)^{D/2})`.
+
+    Parameters
+    ----------
+    total_weight : float or "auto", default="auto"
+        The sum W of the weights, below the number of neighbours: the larger, the smoother.
+        "auto" is the power min(1/2, 4/(D + 4)) of the number of training rows, which balances
+        noise against smoothing, or half of ``n_neighbors`` if that is less.
+    n_neighbors : int or None, default=None
+        How many of the nearest training rows have a weight; None is for all of them.
+
+    Attributes
+    ----------
+    total_weight_ : float
+        The sum of weights in use.
+    n_features_in_ : int
+        The number of features of the training rows.
+
+    Notes
+    -----
+    As with nearest neighbours, the density far away falls only with the inverse volume, so that
+    its integral over all space is not 1 and its likelihood does not tell the best W. Where at
+    least W training rows coincide with a row, the bandwidth is 0 and the density infinite.
+
+    Examples
+    --------
+    >>> model = AGFDensity(total_weight=10).fit([[i / 100] for i in range(100)])
+    >>> model.score_samples([[0.5]]).round(6) + 0.0
+    array([0.])
+    """
+
+    def __init__(
+        self,
+        total_weight: float | Literal["auto"] = "auto",
+        n_neighbors: int | None = None,
+    ) -> None:
+        self.total_weight = total_weight
+        self.n_neighbors = n_neighbors
+
+    def _settle(self) -> None:
+        """Check the parameters and settle the ones left to the training rows."""
+        n_available = self._training.n_rows
+        if self.n_neighbors is not None:
+            n_available = check_n_neighbors(self.n_neighbors, self._training.n_rows)
+        if is_auto(self.total_weight):
+            check_enough_rows(self._training.n_rows)
+            self.total_weight_ = min(self._balance(), n_available / 2)
+        else:
+            self.total_weight_ = check_total_weight(self.total_weight, n_available)
+        self._scope = adaptive_scope(self._training, self.total_weight_, self.n_neighbors)
+
+    def _log_share(self) -> float:
+        """Return log(W / n)."""
+        return math.log(self.total_weight_ / self._training.n_rows)
+
+    def _log_lengths(self, placed: Array) -> Array:
+        """Return log(sqrt(2 pi) sigma)."""
+        bandwidths = np.empty(len(placed))
+        for part in neighbourhoods(self._training, placed, self._scope):
+            bandwidths[part.at] = part.bandwidths
+        with np.errstate(divide="ignore"):
+            return np.log(bandwidths) + 0.5 * math.log(2 * math.pi)
+
+
+class NeighborsDensity(LocalDensity):
+    r"""Estimate a density from the distance of the k-th nearest training row.
+
+    The ball around a row that just holds k of the n training rows has the volume
+    :math:`V_k`; the density is :math:`k / (n V_k)`.
+
+    Parameters
+    ----------
+    n_neighbors : int or "auto", default="auto"
+        The number k of neighbours. "auto" is the power min(1/2, 4/(D + 4)) of the number of
+        training rows, rounded up.
+
+    Attributes
+    ----------
+    n_neighbors_ : int
+        The number of neighbours in use.
+    n_features_in_ : int
+        The number of features of the training rows.
+
+    Notes
+    -----
+    A training row is its own first neighbour. Where k training rows coincide with a row, the
+    density is infinite.
+
+    Examples
+    --------
+    >>> model = NeighborsDensity(n_neighbors=2).fit([[0.0], [1.0], [2.0], [3.0]])
+    >>> np.exp(model.score_samples([[0.5], [5.0]]))
+    array([0.5       , 0.08333333])
+    """
+
+    def __init__(self, n_neighbors: int | Literal["auto"] = "auto") -> None:
+        self.n_neighbors = n_neighbors
+
+    def _settle(self) -> None:
+        """Check the number of neighbours, or settle it."""
+        n_rows = self._training.n_rows
+        if is_auto(self.n_neighbors):
+            self.n_neighbors_ = math.ceil(self._balance())
+        else:
+            self.n_neighbors_ = check_n_neighbors(self.n_neighbors, n_rows, unset="auto")
+
+    def _log_share(self) -> float:
+        """Return log(k / n)."""
+        return math.log(self.n_neighbors_ / self._training.n_rows)
+
+    def _log_lengths(self, placed: Array) -> Array:
+        """Return the logarithm of the D-th root of the volume of the ball."""
+        n_features = self._training.n_features
+        radii = np.sqrt(self._farthest_neighbors(placed))
+        log_unit_ball = 0.5 * n_features * math.log(math.pi) - gammaln(0.5 * n_features + 1)
+        with np.errstate(divide="ignore"):
+            return np.log(radii) + log_unit_ball / n_features
+
+    def _farthest_neighbors(self, placed: Array) -> Array:
+        """Return the squared distance of the k-th nearest training row."""
+        squared = np.empty(len(placed))
+        for block in self._training.split(len(placed), self.n_neighbors_):
+            nearest, _ = self._training.nearest(placed[block], self.n_neighbors_)
+            squared[block] = nearest.max(axis=1)
+        return squared

@@ -1,0 +1,74 @@
+"""Files that take the place of another all at once, or not at all."""
+
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+__all__ = ["replacing"]
+
+
+@contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """Open a file for writing that appears under its name only when it is complete.
+
+    The bytes go to another file beside it, reach the disk, and are then renamed: whatever happens,
+    ``path`` is either the old file or the whole new one. An error leaves nothing behind. What is no
+    plain file, such as ``/dev/stdout`` or a pipe, is written to as it is.
+
+    Parameters
+    ----------
+    path : path-like
+        File to write; a link is followed.
+
+    Yields
+    ------
+    stream : binary file
+        Where to write.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "note.txt")
+    ...     with replacing(path) as stream:
+    ...         _ = stream.write(b"whole")
+    ...     path.read_bytes(), len(os.listdir(folder))
+    (b'whole', 1)
+    """
+    if _is_special(Path(path)):
+        with Path(path).open("wb") as stream:
+            yield stream
+        return
+    target = Path(os.path.realpath(path))
+    beside = target.with_name(f".{target.name}.{secrets.token_hex(8)}.tmp")
+    try:
+        with beside.open("xb") as stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        beside.replace(target)
+    finally:
+        beside.unlink(missing_ok=True)
+    _sync_folder(target.parent)
+
+
+def _is_special(path: Path) -> bool:
+    """Tell whether a path names something other than a plain file."""
+    try:
+        return not stat.S_ISREG(path.stat().st_mode)
+    except OSError:
+        return False
+
+
+def _sync_folder(folder: Path) -> None:
+    """Bring the new name to the disk, on systems that can do so: the file itself is there."""
+    with suppress(OSError):
+        number = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(number)
+        finally:
+            os.close(number)

@@ -1,0 +1,247 @@
+"""The whole comparison: train, answer, time in turns, and write rows as they come."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from limes.bench.machine import machine, versions
+from limes.bench.peers import Peer
+from limes.bench.peers.scikit_learn import SVC_PEER
+from limes.bench.problem import Problem
+from limes.bench.results import Row, append_rows, is_measured, read_rows
+from limes.bench.store import Store, Trained
+from limes.bench.threads import limit_threads
+from limes.bench.timing import Timing, affordable_rows, time_in_turns
+from limes.scores import accuracy_score, agreement, uncertainty_coefficient
+
+# One batch of a slow method may take this long; it gets fewer rows then.
+BATCH_SECONDS = 0.3
+# Single rows of one turn: all different, as in real use.
+N_SINGLE = 20
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How hard to measure.
+
+    Parameters
+    ----------
+    n_turns : int, default=7
+        How often everybody has a turn.
+    batch_rows : int, default=20000
+        Rows of a batch: test rows, repeated where there are fewer.
+    turn_seconds : float, default=0.05
+        How long a turn is at least.
+    """
+
+    n_turns: int = 7
+    batch_rows: int = 20_000
+    turn_seconds: float = 0.05
+
+    def __post_init__(self) -> None:
+        for name in ("n_turns", "batch_rows"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be 1 or more, got {getattr(self, name)!r}.")
+
+
+@dataclass(frozen=True, eq=False)
+class Entrant:
+    """A peer with its trained model, and that of the support vector machine."""
+
+    peer: Peer
+    own: Trained
+    source: Trained
+
+
+def run_benchmark(
+    problem: Problem,
+    peers: Sequence[Peer],
+    *,
+    threads: Sequence[int],
+    output: Path,
+    store: Store,
+    effort: Effort,
+    is_again: bool = False,
+    say: Callable[[str], None] = print,
+) -> list[str]:
+    """Measure the peers on one problem, and add the rows to a file.
+
+    What the file has already, from the same versions on the same machine, is not measured again.
+
+    Parameters
+    ----------
+    problem : Problem
+        What they compete on.
+    peers : sequence of Peer
+        Who takes part. One that cannot is left out and named.
+    threads : sequence of int
+        Numbers of threads, one round of turns for each.
+    output : Path
+        The file of comma-separated values.
+    store : Store
+        Where trained models are kept.
+    effort : Effort
+        How hard to measure.
+    is_again : bool, default=False
+        Measure again what the file has.
+    say : callable, default=print
+        Told how far it is.
+
+    Returns
+    -------
+    list of str
+        Names of the peers that failed, besides those that are just not installed.
+    """
+    able = _able_peers(problem, peers, say)
+    todo = [n for n in threads if is_again or not _is_done(output, problem, able, n)]
+    if not todo:
+        say(f"{problem.name}: all there already.")
+        return []
+    with limit_threads(1):
+        entrants = _train_all(problem, able, store, say)
+    for n_threads in todo:
+        say(f"{problem.name}: {len(entrants)} methods in turns, threads: {n_threads}")
+        append_rows(output, measure(problem, entrants, n_threads=n_threads, effort=effort))
+    store.forget()
+    return sorted({peer.name for peer in able} - {one.peer.name for one in entrants})
+
+
+def measure(
+    problem: Problem, entrants: Sequence[Entrant], *, n_threads: int, effort: Effort
+) -> list[Row]:
+    """Time trained models in turns.
+
+    Parameters
+    ----------
+    problem : Problem
+        What they were trained for.
+    entrants : sequence of Entrant
+        Peers with their models.
+    n_threads : int
+        Threads that a prediction may use.
+    effort : Effort
+        How hard to measure.
+
+    Returns
+    -------
+    list of Row
+        One for each entrant.
+    """
+    run = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    take_turns = partial(time_in_turns, n_turns=effort.n_turns, turn_seconds=effort.turn_seconds)
+    with limit_threads(n_threads):
+        batches = [_batch(one, problem, n_threads, effort.batch_rows) for one in entrants]
+        many = take_turns([call for call, _ in batches])
+        single = take_turns([_singles(one, problem, n_threads) for one in entrants])
+    return [
+        Row(
+            dataset=problem.name,
+            threads=n_threads,
+            turns=effort.n_turns,
+            machine=machine(),
+            run=run,
+            **_skill(one, problem),
+            **_batch_columns(timing, n_rows),
+            microseconds_one_row=1e6 * alone.seconds / N_SINGLE,
+        )
+        for one, (_, n_rows), timing, alone in zip(entrants, batches, many, single, strict=True)
+    ]
+
+
+def _able_peers(problem: Problem, peers: Sequence[Peer], say: Callable[[str], None]) -> list[Peer]:
+    """Leave out who cannot take part, and name them."""
+    objections = {peer.name: peer.objection(problem) for peer in peers}
+    for name, objection in objections.items():
+        if objection:
+            say(f"{problem.name}: {name} is left out: {objection}")
+    return [peer for peer in peers if not objections[peer.name]]
+
+
+def _is_done(output: Path, problem: Problem, peers: Sequence[Peer], n_threads: int) -> bool:
+    """Tell whether the file has the same measurements already."""
+    common = {"dataset": problem.name, "threads": n_threads, "seed": problem.seed}
+    common |= {"machine": machine(), **problem.sizes}
+    wanted = [common | {"method": one.name, "versions": versions(one.package)} for one in peers]
+    return is_measured(read_rows(output), wanted)
+
+
+def _train_all(
+    problem: Problem, peers: Sequence[Peer], store: Store, say: Callable[[str], None]
+) -> list[Entrant]:
+    """Train everybody; one that fails is left out and named."""
+    source = store.trained(problem, SVC_PEER, None)
+    entrants = []
+    for peer in peers:
+        say(f"{problem.name}: training {peer.name}")
+        try:
+            own = store.trained(problem, peer, source.model)
+        except Exception as error:  # whatever a foreign library raises, the others go on
+            say(f"{problem.name}: {peer.name} failed: {type(error).__name__}: {error}")
+            continue
+        entrants.append(Entrant(peer, own, source))
+    return entrants
+
+
+def _batch(
+    one: Entrant, problem: Problem, n_threads: int, n_wanted: int
+) -> tuple[Callable[[], Any], int | None]:
+    """Prepare the question about many rows, and tell how many; no rows for who takes none."""
+    ask = one.peer.ask(one.own.model, n_threads)
+    if ask is None:
+        return lambda: None, None
+    rows = _repeated(one.peer.rows(problem), n_wanted)
+    n_rows = affordable_rows(ask, rows, seconds=BATCH_SECONDS)
+    return lambda: ask(rows[:n_rows]), n_rows
+
+
+def _repeated(rows: NDArray[Any], n_rows: int) -> NDArray[Any]:
+    """Return so many rows, the same ones again where there are fewer."""
+    return rows[np.arange(n_rows) % len(rows)]
+
+
+def _singles(one: Entrant, problem: Problem, n_threads: int) -> Callable[[], None]:
+    """Prepare the questions about single rows."""
+    ask = one.peer.ask_one(one.own.model, n_threads)
+    rows = one.peer.single_rows(_repeated(one.peer.rows(problem)[:N_SINGLE], N_SINGLE))
+
+    def ask_each() -> None:
+        for row in rows:
+            ask(row)
+
+    ask_each()
+    return ask_each
+
+
+def _skill(one: Entrant, problem: Problem) -> dict[str, Any]:
+    """Return the columns that do not depend on time or threads."""
+    truth, labels = problem.y_test, one.own.labels
+    return {
+        **problem.sizes,
+        "method": one.peer.name,
+        "seed": problem.seed,
+        "accuracy": float(accuracy_score(truth, labels)),
+        "uncertainty_coefficient": float(uncertainty_coefficient(truth, labels)),
+        "agreement": float(agreement(one.source.labels, labels)),
+        "model_bytes": one.own.n_bytes,
+        "fit_seconds": one.own.fit_seconds,
+        "source_seconds": one.source.fit_seconds if one.peer.needs_source else 0.0,
+        "detail": one.peer.detail(one.own.model),
+        "versions": versions(one.peer.package),
+    }
+
+
+def _batch_columns(timing: Timing, n_rows: int | None) -> dict[str, Any]:
+    """Return the columns of a batch, empty for who takes single rows only."""
+    if n_rows is None:
+        return {"microseconds_a_row": None, "batch_rows": None, "cpu_share": None}
+    return {
+        "microseconds_a_row": 1e6 * timing.seconds / n_rows,
+        "batch_rows": n_rows,
+        "cpu_share": timing.cpu_share,
+    }

@@ -1,0 +1,122 @@
+"""What users may give, and one sentence where they give something else."""
+
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import assert_all_finite
+
+from limes.placement import PLACEMENTS
+from limes.schemes.survey import SCHEMES
+
+CHOICES = {
+    "scheme": ("auto", *SCHEMES),
+    "placement": ("auto", *PLACEMENTS),
+    "border": ("predict", "probability"),
+    "dtype": ("float32", "float64"),
+}
+
+
+def check_parameters(model: Any) -> None:
+    """Say which parameter is wrong, before anything long begins.
+
+    Parameters
+    ----------
+    model : BordersClassifier
+        With its parameters as they were given.
+    """
+    for name, choices in CHOICES.items():
+        value = getattr(model, name)
+        if not isinstance(value, str) or value not in choices:
+            raise ValueError(f"{name} must be one of {sorted(choices)}, got {value!r}.")
+    for name in ("n_borders", "blend"):
+        value = getattr(model, name)
+        is_auto = isinstance(value, str) and value == "auto"
+        if not is_auto and not (_is_integer(value) and int(value) >= 1):
+            raise ValueError(f"{name} must be 'auto' or an integer of 1 or more, got {value!r}.")
+    for name, low, high in (("threshold", -1.0, 1.0), ("tolerance", 0.0, np.inf)):
+        value = getattr(model, name)
+        is_number = isinstance(value, Real) and not isinstance(value, bool)
+        if not (is_number and low < float(value) < high):
+            raise ValueError(f"{name} must be a number between {low} and {high}, got {value!r}.")
+    _check_switches(model)
+
+
+def check_same_features(model: Any, X: ArrayLike) -> None:
+    """Compare the columns of rows with those that a source was fitted on.
+
+    Parameters
+    ----------
+    model : classifier
+        The source.
+    X : array-like of shape (n_rows, n_features)
+        Rows.
+    """
+    wanted, found = getattr(model, "n_features_in_", None), np.shape(X)[1:]
+    if wanted is not None and len(found) == 1 and found[0] != wanted:
+        raise ValueError(
+            f"X must have {wanted} features, as the source {type(model).__name__} was fitted "
+            f"with, got {found[0]!r}."
+        )
+    names, columns = getattr(model, "feature_names_in_", None), getattr(X, "columns", None)
+    if names is not None and columns is not None and list(names) != list(columns):
+        raise ValueError(
+            f"X must have the columns {list(names)!r}, in the order in which the source "
+            f"{type(model).__name__} was fitted with, got {list(columns)!r}."
+        )
+
+
+def fits(block: NDArray[Any], dtype: str) -> bool:
+    """Tell whether all numbers are finite, in the precision of prediction.
+
+    Parameters
+    ----------
+    block : ndarray of shape (n_rows, n_features)
+        Rows.
+    dtype : str
+        Precision of prediction.
+
+    Returns
+    -------
+    bool
+        False where a number is not finite, or too large.
+    """
+    if block.dtype == np.float32:
+        with np.errstate(over="ignore", invalid="ignore"):
+            # One pass; a sum may be infinite by itself, so only a finite one settles it.
+            if np.isfinite(block.sum()):
+                return True
+    largest = np.finfo(dtype).max
+    # A comparison with NaN is false.
+    return bool(block.min(initial=0.0) >= -largest and block.max(initial=0.0) <= largest)
+
+
+def refuse(block: NDArray[Any]) -> None:
+    """Say why rows have no decision value.
+
+    Parameters
+    ----------
+    block : ndarray of shape (n_rows, n_features)
+        Rows that do not fit.
+    """
+    assert_all_finite(block, input_name="X")
+    raise ValueError(
+        f"X has a value too large for float32, {np.abs(block).max()!r}: scale the rows, or fit "
+        "with dtype='float64'."
+    )
+
+
+def _is_integer(value: Any) -> bool:
+    """Tell whether a value is a whole number, which True is not."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def _check_switches(model: Any) -> None:
+    """Check the parameters that say how to work rather than what to find."""
+    if not isinstance(model.refine, bool | np.bool_):
+        raise ValueError(f"refine must be True or False, got {model.refine!r}.")
+    if not (model.n_jobs is None or _is_integer(model.n_jobs)):
+        raise ValueError(f"n_jobs must be None or an integer, got {model.n_jobs!r}.")
+    if not _is_integer(model.verbose) and not isinstance(model.verbose, bool):
+        raise ValueError(f"verbose must be an integer, got {model.verbose!r}.")

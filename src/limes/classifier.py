@@ -1,0 +1,433 @@
+"""The estimator: a source's borders, found once and asked ever after."""
+
+import os
+from collections.abc import Callable, Iterator
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.svm import SVC
+from sklearn.utils import check_random_state, get_tags
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from limes._core import thread_count
+from limes._typing import Array, Codes, Labels
+from limes.checks import check_parameters, fits, refuse
+from limes.model_file import describe, write_model
+from limes.report import Report, compare, pickled_size
+from limes.rows import blocks
+from limes.schemes.choosing import agreement_of
+from limes.schemes.fitting import Settings
+from limes.schemes.survey import Survey, survey
+from limes.sources.named import with_feature_names
+from limes.sources.recognize import unwrap
+
+# Starting threads, and asking how many there may be, takes as long as this many rows.
+MIN_THREADED_ROWS = 2000
+
+
+class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+    """A fast piecewise-linear classifier with the answers of a slow one.
+
+    It finds points on the decision border of a classifier, keeps the direction across the border
+    at each, and answers a new row by asking the nearest point.
+
+    Parameters
+    ----------
+    estimator : classifier, default=None
+        What is replaced: fitted on the same rows first, unless it is frozen
+        (``sklearn.frozen.FrozenEstimator``), a LIBSVM model or a function of rows. None means
+        ``SVC()``. Linear steps of a ``Pipeline`` before the classifier cost a prediction nothing.
+    scheme : {'auto', 'shared', 'pairwise', 'one-vs-rest'}, default='auto'
+        How borders make up more than two classes: one map for all, one for each pair (the paper),
+        or one for each class against the rest. 'auto' is 'shared' where it may be fitted to the
+        source, else 'pairwise'.
+    n_borders : int or 'auto', default='auto'
+        Points a map: in all, for each pair, or for each class against the rest. 'auto' tries
+        several numbers in a shared map, the cheapest first, and takes the cheapest whose agreement
+        with the source, on rows kept aside, is within its error of the best; elsewhere it is 100.
+    placement : {'auto', 'random', 'near', 'mixed'}, default='auto'
+        Between which rows to search: any two across the border (the paper), near ones, or half of
+        each.
+    blend : int or 'auto', default='auto'
+        Number of nearest points whose linear functions are averaged; the paper's is 1. 'auto' is 4
+        in a shared map, else 1.
+    refine : bool, default=True
+        Whether 'auto' may choose a scheme that is fitted to the source.
+    border : {'predict', 'probability'}, default='predict'
+        Where a support vector machine's border lies: where its own ``predict`` changes, or where
+        its calibrated probabilities are equal (the paper; ``svm-predict -b 1``).
+    threshold : float, default=0.0
+        Difference in probability between the second class and the first at which the border lies,
+        from -1 to 1; for two classes only. It is the same as another ratio of the classes before
+        anything is known, and probabilities are given for that ratio.
+    tolerance : float, default=1e-5
+        The largest absolute decision value of a border point.
+    dtype : {'float32', 'float64'}, default='float32'
+        Precision of prediction.
+    random_state : int, RandomState instance or None, default=None
+        Decides rows and pairs.
+    n_jobs : int or None, default=None
+        Pairs of classes searched at once, and threads of a prediction. The answers do not depend
+        on it.
+    verbose : int, default=0
+        Above zero, the search tells how far it is.
+
+    Attributes
+    ----------
+    estimator_ : classifier
+        The fitted source; a classifier from a model file has none.
+    classes_ : ndarray of shape (n_classes,)
+        Labels.
+    n_features_in_ : int
+        Number of features of a row.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns, where ``X`` had any.
+    scheme_ : Scheme
+        The border maps, and how they are joined.
+    n_borders_ : int
+        Border points in all.
+    cost_ : int
+        Multiply-adds that one row costs.
+    agreement_ : float
+        Share of rows, kept aside from the search, on which the labels are those of the source;
+        nan where there were too few rows to keep any aside.
+    agreement_error_ : float
+        Standard error of ``agreement_``.
+    tradeoff_ : list of Trial
+        What was tried to choose the number of points: scheme, points, cost, agreement.
+    one_sided_ : list of int
+        Numbers of the maps without a border, all rows being on one side of it.
+
+    See Also
+    --------
+    accelerate : The same for a classifier that is fitted already.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from sklearn.svm import SVC
+    >>> X, y = make_moons(500, noise=0.2, random_state=0)
+    >>> fast = BordersClassifier(SVC(gamma=2), random_state=0).fit(X, y)
+    >>> bool(fast.agreement_ > 0.95)
+    True
+    """
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        scheme: str = "auto",
+        n_borders: int | str = "auto",
+        placement: str = "auto",
+        blend: int | str = "auto",
+        refine: bool = True,
+        border: str = "predict",
+        threshold: float = 0.0,
+        tolerance: float = 1e-5,
+        dtype: str = "float32",
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.estimator = estimator
+        self.scheme = scheme
+        self.n_borders = n_borders
+        self.placement = placement
+        self.blend = blend
+        self.refine = refine
+        self.border = border
+        self.threshold = threshold
+        self.tolerance = tolerance
+        self.dtype = dtype
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Fit the source, then find its borders.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_features)
+            Training rows.
+        y : array-like of shape (n_rows,)
+            Labels.
+
+        Returns
+        -------
+        BordersClassifier
+            Itself.
+        """
+        check_parameters(self)
+        rows, labels = validate_data(
+            self, X, y, accept_sparse="csr", dtype=(np.float64, np.float32)
+        )
+        check_classification_targets(labels)
+        if len(np.unique(labels)) < 2:
+            raise ValueError(
+                f"y must have at least two classes, got one class only: {labels[0]!r}. There is "
+                "no border to find."
+            )
+        source = SVC() if self.estimator is None else self.estimator
+        if hasattr(source, "fit") and not isinstance(source, FrozenEstimator):
+            source = clone(source).fit(X, y)
+        return self._find_borders(source, rows, labels)
+
+    def decision_function(self, X: ArrayLike) -> Array:
+        """Return how far each row is on one side of the border.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,) or (n_rows, n_classes)
+            Two classes: positive for the second; its hyperbolic tangent is the difference in
+            probability. More: the logarithm of each class's probability.
+        """
+        rows = self._check_rows(X)
+        if len(self.classes_) == 2:
+            decision = np.empty(rows.shape[0])
+            for place, values in self._values(rows):
+                decision[place] = values[:, 0]
+            return decision
+        return np.log(np.maximum(self._probabilities(rows), np.finfo(float).tiny))
+
+    def predict_proba(self, X: ArrayLike) -> Array:
+        """Return the probability of each class.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes)
+            In the order of ``classes_``; the largest is that of the predicted class.
+        """
+        return self._probabilities(self._check_rows(X))
+
+    def predict(self, X: ArrayLike) -> Labels:
+        """Predict the class of each row.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            One of ``classes_`` for each row.
+        """
+        rows = self._check_rows(X)
+        labels = np.empty(rows.shape[0], dtype=self.classes_.dtype)
+        for place, codes in self._codes(rows):
+            labels[place] = self.classes_[codes]
+        return labels
+
+    def predictor(self) -> Callable[[Any], Any]:
+        """Return a function that predicts one row at a time, for real-time use.
+
+        It leaves out what scikit-learn checks on every call. A row is a float32 or float64 array of
+        one dimension or a sequence of numbers; anything of another shape or type raises. A row with
+        a NaN gets the first class.
+
+        Returns
+        -------
+        callable
+            From a row to its label, from a two-dimensional array to a list of labels.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import make_moons
+        >>> X, y = make_moons(500, noise=0.2, random_state=0)
+        >>> predict_one = BordersClassifier(random_state=0).fit(X, y).predictor()
+        >>> predict_one([0.0, 1.0])
+        0
+        """
+        check_is_fitted(self)
+        return self.scheme_.predictor(self.classes_.tolist())
+
+    def report(self, X: ArrayLike, y: ArrayLike | None = None) -> Report:
+        """Compare with the source: skill, agreement, time and size.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_features)
+            Rows, best those that neither was fitted on.
+        y : array-like of shape (n_rows,), default=None
+            True labels; without them there is no skill to tell, only agreement.
+
+        Returns
+        -------
+        Report
+            Print it to read a table.
+        """
+        rows = self._check_rows(X)
+        if not hasattr(self, "estimator_"):
+            raise ValueError(
+                "report compares with the source, which a model file does not keep. Set "
+                "estimator_ to the fitted source, or compare labels with limes.scores."
+            )
+        return compare(
+            self._predict_by_source,
+            self.predict,
+            rows,
+            None if y is None else np.asarray(y),
+            names=(type(unwrap(self.estimator_)[0]).__name__, self.scheme_.name),
+            sizes=(pickled_size(self.estimator_), self.scheme_.n_bytes),
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write all that predicts to one file, for ``limes.load``; the source is left out.
+
+        Parameters
+        ----------
+        path : path-like
+            File to write, by custom with the ending ``.limes``. An old one stays as it is until the
+            new one is complete.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from sklearn.datasets import make_moons
+        >>> import limes
+        >>> X, y = make_moons(200, random_state=0)
+        >>> fast = BordersClassifier(random_state=0).fit(X, y)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     fast.save(f"{folder}/moons.limes")
+        ...     again = limes.load(f"{folder}/moons.limes")
+        >>> bool((again.predict_proba(X) == fast.predict_proba(X)).all())
+        True
+        """
+        check_is_fitted(self)
+        write_model(path, describe(self))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inner = SVC() if self.estimator is None else self.estimator
+        has_tags = hasattr(inner, "__sklearn_tags__")
+        tags.input_tags.sparse = not has_tags or get_tags(inner).input_tags.sparse
+        return tags
+
+    def _find_borders(self, source: Any, X: Any, y: Labels | None) -> Self:
+        """Learn from a fitted source."""
+        found = survey(
+            source,
+            X,
+            y,
+            settings=self._settings(),
+            scheme=self.scheme,
+            refine=self.refine,
+            by_probability=self.border == "probability",
+            seed=_seed(self.random_state),
+            n_jobs=self.n_jobs,
+            verbose=self.verbose,
+        )
+        self.estimator_ = source
+        self.classes_ = found.classes
+        self.scheme_ = found.scheme
+        self.n_borders_ = found.scheme.n_borders
+        self.cost_ = found.scheme.cost
+        self.one_sided_ = [
+            place for place, one in enumerate(found.scheme.maps) if not one.normals.any()
+        ]
+        self._measure_agreement(found, X)
+        return self
+
+    def _predict_by_source(self, rows: Any) -> Labels:
+        """Ask the source, which may be a function of rows."""
+        if hasattr(self.estimator_, "predict"):
+            return np.asarray(with_feature_names(self.estimator_, self.estimator_.predict)(rows))
+        scores = np.asarray(self.estimator_(rows))
+        codes = scores > 0 if scores.ndim == 1 else scores.argmax(axis=1)
+        return self.classes_[codes.astype(np.intp)]
+
+    def _measure_agreement(self, found: Survey, X: Any) -> None:
+        """Compare with the source on the rows kept aside."""
+        n_aside = len(found.aside)
+        own = np.empty(n_aside, dtype=np.intp)
+        for place, codes in self._codes(X[found.aside]):
+            own[place] = codes
+        self.agreement_, self.agreement_error_ = agreement_of(own, found.aside_codes)
+        self.tradeoff_ = found.trials
+
+    def _check_rows(self, X: ArrayLike) -> Any:
+        """Return rows as the core takes them; block by block it is seen whether they are finite."""
+        check_is_fitted(self, "scheme_")
+        if self._is_plain(X):
+            return X
+        return validate_data(
+            self,
+            X,
+            reset=False,
+            accept_sparse="csr",
+            dtype=(np.float64, np.float32),
+            ensure_all_finite=False,
+        )
+
+    def _is_plain(self, X: Any) -> bool:
+        """Tell whether rows are what the core takes, so that one row need not wait for checks."""
+        return (
+            type(X) is np.ndarray
+            and X.dtype in (np.float32, np.float64)
+            and X.ndim == 2
+            and X.shape[1] == self.n_features_in_
+            and X.shape[0] > 0
+            and not hasattr(self, "feature_names_in_")
+        )
+
+    def _n_threads(self, rows: Any) -> int:
+        """Return the threads that rows are worth."""
+        return thread_count(self.n_jobs) if rows.shape[0] >= MIN_THREADED_ROWS else 1
+
+    def _codes(self, rows: Any) -> Iterator[tuple[slice, Codes]]:
+        """Go through the class numbers of rows, a block at a time."""
+        n_threads = self._n_threads(rows)
+        for place, block in self._blocks(rows):
+            yield place, self.scheme_.classify(block, n_threads=n_threads)
+
+    def _values(self, rows: Any) -> Iterator[tuple[slice, NDArray[Any]]]:
+        """Go through the values of the maps, a block of rows at a time."""
+        n_threads = self._n_threads(rows)
+        for place, block in self._blocks(rows):
+            yield place, self.scheme_.values(block, n_threads=n_threads)
+
+    def _blocks(self, rows: Any) -> Iterator[tuple[slice, NDArray[Any]]]:
+        """Go through rows, a block at a time, each looked at while it is in the cache."""
+        for place, block in blocks(rows, len(self.scheme_.maps)):
+            if not fits(block, self.dtype):
+                refuse(block)
+            yield place, block
+
+    def _probabilities(self, rows: Any) -> Array:
+        """Return probabilities, a block at a time."""
+        probabilities = np.empty((rows.shape[0], len(self.classes_)))
+        for place, values in self._values(rows):
+            probabilities[place] = self.scheme_.probabilities(values)
+        return probabilities
+
+    def _settings(self) -> Settings:
+        """Return the parameters of the search, what is left to us filled in."""
+        return Settings(
+            n_borders=None if self.n_borders == "auto" else int(self.n_borders),
+            placement="random" if self.placement == "auto" else self.placement,
+            blend=None if self.blend == "auto" else int(self.blend),
+            tolerance=self.tolerance,
+            level=float(np.arctanh(self.threshold)),
+            double=self.dtype == "float64",
+        )
+
+
+def _seed(random_state: Any) -> np.random.SeedSequence:
+    """Return a seed for generators from any of scikit-learn's forms of randomness."""
+    words = check_random_state(random_state).randint(2**31, size=4)
+    return np.random.SeedSequence([int(word) for word in words])

@@ -1,0 +1,130 @@
+"""``limes bench``: every method side by side."""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from limes.cli.options import add_job
+from limes.cli.terminal import show
+
+
+def add_parser(jobs: Any) -> None:
+    """Describe the job.
+
+    Parameters
+    ----------
+    jobs : argparse subparsers
+        Where to add it.
+    """
+    parser = add_job(
+        jobs,
+        "bench",
+        help="compare speed and skill with everything that could be used instead",
+        description="Train all methods on the same rows and time them in turns. Writes results.csv,"
+        "\nresults.md and one picture a dataset; what results.csv has is not measured again.",
+        example="limes bench sat pendigits -o results --models models\n"
+        "limes bench mine.csv --C 10 --gamma 0.1 --methods svc lightgbm limes --threads 1",
+    )
+    parser.add_argument(
+        "datasets",
+        nargs="*",
+        metavar="DATASET",
+        help="name of a dataset (see limes datasets) or file of rows with labels; without any, "
+        "results.csv is drawn again",
+    )
+    _add_files(parser)
+    _add_settings(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Measure what was asked for, then draw all there is.
+
+    Parameters
+    ----------
+    args : Namespace
+        What the parser made of the words.
+
+    Returns
+    -------
+    int
+        0, or 1 where a method failed.
+    """
+    from dataclasses import asdict
+
+    from limes.bench.picture import save_pictures
+    from limes.bench.problem import check_name
+    from limes.bench.results import latest, read_rows
+    from limes.bench.table import markdown
+
+    for name in args.datasets:
+        check_name(name)
+    failed = [name for dataset in args.datasets for name in _run_dataset(dataset, args)]
+    rows = read_rows(args.output / "results.csv")
+    if not rows:
+        raise ValueError(f"{args.output} has no results.csv to draw: name a dataset to measure.")
+    (args.output / "results.md").write_text(markdown(rows), encoding="utf-8")
+    pictures = [str(path) for path in save_pictures(rows, args.output)]
+    result = {"rows": [asdict(row) for row in latest(rows)], "pictures": pictures}
+    show(result, "\n".join([markdown(rows), *pictures]), as_json=args.json)
+    return 1 if failed else 0
+
+
+def _add_files(parser: Any) -> None:
+    """Add the folders."""
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        default=Path("limes-bench"),
+        metavar="FOLDER",
+        help="for the results, default: %(default)s",
+    )
+    parser.add_argument(
+        "--models", type=Path, metavar="FOLDER", help="keep trained models there for the next time"
+    )
+
+
+def _add_settings(parser: Any) -> None:
+    """Add what is measured and how."""
+    parser.add_argument("--methods", nargs="+", metavar="NAME", help="only these")
+    parser.add_argument(
+        "--threads", nargs="+", default=["1", "all"], metavar="N", help="default: 1 all"
+    )
+    parser.add_argument("--turns", type=int, default=7, metavar="N", help="default: %(default)s")
+    parser.add_argument(
+        "--rows", type=int, default=20_000, metavar="N", help="in a batch, default: %(default)s"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="default: %(default)s")
+    for name in ("--C", "--gamma"):
+        parser.add_argument(name, type=float, help="of the SVC; the paper's if not given")
+    parser.add_argument("--again", action="store_true", help="measure also what is there already")
+
+
+def _run_dataset(name: str, args: argparse.Namespace) -> list[str]:
+    """Measure one dataset and return the methods that failed."""
+    from limes.bench.peers import choose_peers
+    from limes.bench.problem import load_problem
+    from limes.bench.run import Effort, run_benchmark
+    from limes.bench.store import Store
+    from limes.bench.threads import n_threads_of
+
+    peers = choose_peers(args.methods)
+    threads = sorted({n_threads_of(word) for word in args.threads})
+    effort = Effort(args.turns, args.rows)
+    return run_benchmark(
+        load_problem(name, seed=args.seed, C=args.C, gamma=args.gamma),
+        peers,
+        threads=threads,
+        output=args.output / "results.csv",
+        store=Store(args.models),
+        effort=effort,
+        is_again=args.again,
+        say=_say,
+    )
+
+
+def _say(message: str) -> None:
+    """Tell on stderr how far it is."""
+    print(message, file=sys.stderr, flush=True)

@@ -1,0 +1,67 @@
+"""``limes convert``: rows from one format to another."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from limes.cli.options import add_job, add_rows, row_options
+from limes.cli.terminal import show
+
+
+def add_parser(jobs: Any) -> None:
+    """Describe the job.
+
+    Parameters
+    ----------
+    jobs : argparse subparsers
+        Where to add it.
+    """
+    parser = add_job(
+        jobs,
+        "convert",
+        help="write a file of rows in another format",
+        description="Copy rows from one format to another, in pieces: the file may be larger than "
+        "memory.\nFormats: LIBSVM text and CSV (also .gz, .bz2, .xz), Parquet, Arrow or Feather, "
+        ".npy, .npz, libAGF's .vec and .cls.",
+        example="limes convert rows.csv rows.svm --label class\n"
+        "limes convert sat.npz sat.vec --part train",
+    )
+    add_rows(parser)
+    parser.add_argument(
+        "output", metavar="OUT", type=Path, help="file to write; - is standard output"
+    )
+    parser.add_argument("--to", metavar="FORMAT", help="of the output; by its ending if not given")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Copy the rows.
+
+    Parameters
+    ----------
+    args : Namespace
+        What the parser made of the words.
+
+    Returns
+    -------
+    int
+        0.
+    """
+    from limes.cli.copying import copy_rows, scan_rows
+    from limes.files import find_format
+
+    options = row_options(args)
+    read, written = find_format(args.rows, args.format), find_format(args.output, args.to)
+    scan = scan_rows(args.rows, options) if _needs_scan(args, read, written) else None
+    n_rows = copy_rows(args.rows, args.output, options, kind=args.to, scan=scan)
+    if str(args.output) != "-":
+        result = {"output": str(args.output), "format": written, "n_rows": n_rows}
+        show(result, f"{n_rows} rows in {args.output}", as_json=args.json)
+    return 0
+
+
+def _needs_scan(args: argparse.Namespace, read: str, written: str) -> bool:
+    """Tell whether the rows must be read once for what only the last of them may tell."""
+    is_wide_enough = read != "libsvm" or written == "libsvm" or args.features is not None
+    is_typed = read != "csv" or written not in ("parquet", "arrow") or str(args.rows) == "-"
+    return not (is_wide_enough and is_typed)

@@ -1,0 +1,183 @@
+"""``limes info``: what a model or a file of rows is."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from limes.cli.options import add_job, add_rows, row_options
+from limes.cli.terminal import Progress, pairs, show
+
+# Labels listed one by one; more are only counted.
+MAX_LISTED = 30
+MODEL_FRONTS = (b"\x89LIMES", b"svm_type", b"kernel_type", b"1v1", b"1vR", b"ADJ")
+
+
+def add_parser(jobs: Any) -> None:
+    """Describe the job.
+
+    Parameters
+    ----------
+    jobs : argparse subparsers
+        Where to add it.
+    """
+    parser = add_job(
+        jobs,
+        "info",
+        help="tell what a model or a file of rows is",
+        description="Print what is known of a model (classes, features, border points or support "
+        "vectors, cost of a row)\nor of a file of rows (format, shape, rows of each class).",
+        example="limes info sat.limes\nlimes info rows.csv --label class --json",
+    )
+    add_rows(parser, help="model or file of rows")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print what a file is.
+
+    Parameters
+    ----------
+    args : Namespace
+        What the parser made of the words.
+
+    Returns
+    -------
+    int
+        0.
+    """
+    facts = _describe_model(args.rows) if _is_model(args.rows) else _describe_rows(args)
+    text = pairs((name.replace("_", " "), _text(value)) for name, value in facts.items())
+    show({"file": str(args.rows), **facts}, text, as_json=args.json)
+    return 0
+
+
+def _is_model(path: Path) -> bool:
+    """Tell by its first bytes whether a file is a model."""
+    if str(path) == "-":
+        return False
+    with path.open("rb") as stream:
+        front = stream.read(64)
+    return front.lstrip().startswith(MODEL_FRONTS)
+
+
+def _describe_model(path: Path) -> dict[str, Any]:
+    """Return what is known of a model."""
+    from limes.cli.models import open_model
+
+    opened = open_model(path)
+    model = opened.model[-1] if hasattr(opened.model, "steps") else opened.model
+    facts: dict[str, Any] = {
+        "kind": {"borders": "fast classifier", "libsvm": "LIBSVM model"}.get(
+            opened.kind, "trained classifier"
+        ),
+        "classifier": type(model).__name__,
+        "n_classes": len(opened.classes),
+        "classes": opened.classes.tolist()[:MAX_LISTED],
+        "n_features": opened.n_features,
+        "has_probabilities": opened.has_probabilities,
+        "n_bytes": path.stat().st_size,
+    }
+    if opened.names is not None:
+        facts["features"] = list(opened.names)[:MAX_LISTED]
+    return {
+        **facts,
+        **(_describe_borders(model) if opened.kind == "borders" else {}),
+        **_describe_machine(model),
+    }
+
+
+def _describe_borders(fast: Any) -> dict[str, Any]:
+    """Return what is known of borders."""
+    facts = {
+        "scheme": fast.scheme_.name,
+        "n_maps": len(fast.scheme_.maps),
+        "n_borders": int(fast.scheme_.n_borders),
+        "cost": int(fast.scheme_.cost),
+    }
+    for name in ("agreement_", "agreement_error_"):
+        if hasattr(fast, name):
+            facts[name.rstrip("_")] = float(getattr(fast, name))
+    return facts
+
+
+def _describe_machine(model: Any) -> dict[str, Any]:
+    """Return what is known of a support vector machine, nothing of another classifier."""
+    machine = getattr(model, "machine", None)
+    if machine is None:
+        return {}
+    kernel = machine.kernel
+    facts = {
+        "svm_type": model.svm_type,
+        "kernel": kernel.name,
+        "gamma": kernel.gamma,
+        "degree": kernel.degree,
+        "coef0": kernel.coef0,
+        "n_support_vectors": len(machine.vectors),
+    }
+    used = {"linear": (), "rbf": ("gamma",), "sigmoid": ("gamma", "coef0")}.get(
+        kernel.name, ("gamma", "degree", "coef0")
+    )
+    return {
+        name: value
+        for name, value in facts.items()
+        if name not in ("gamma", "degree", "coef0") or name in used
+    }
+
+
+def _describe_rows(args: argparse.Namespace) -> dict[str, Any]:
+    """Return what a file of rows holds, once all of it is read."""
+    from limes.files import open_rows
+
+    n_rows = n_features = n_values = 0
+    labels = []
+    with (
+        open_rows(args.rows, row_options(args)) as rows,
+        Progress(f"reading {args.rows}", rows.n_rows) as progress,
+    ):
+        for batch in rows:
+            n_rows += batch.n_rows
+            n_features = max(n_features, batch.X.shape[1])
+            n_values += batch.X.nnz if hasattr(batch.X, "nnz") else batch.X.size
+            labels += [] if batch.y is None else [batch.y]
+            progress.advance(batch.n_rows)
+        facts: dict[str, Any] = {"kind": "rows", "format": rows.format}
+        names = rows.names
+    facts |= {"n_rows": n_rows, "n_features": n_features}
+    if facts["format"] == "libsvm":
+        facts["share_of_values"] = n_values / max(1, n_rows * n_features)
+    if names is not None:
+        facts["features"] = list(names)[:MAX_LISTED]
+    return {**facts, **_describe_labels(labels)}
+
+
+def _describe_labels(parts: list[Any]) -> dict[str, Any]:
+    """Return the number of rows of each class."""
+    import numpy as np
+
+    from limes.files import join_labels
+
+    if not parts:
+        return {"labels": None}
+    classes, counts = np.unique(join_labels(parts), return_counts=True)
+    facts: dict[str, Any] = {"n_classes": len(classes)}
+    if len(classes) <= MAX_LISTED:
+        names = map(str, classes.tolist())
+        facts["rows_of_each_class"] = dict(zip(names, counts.tolist(), strict=True))
+    return facts
+
+
+def _text(value: Any) -> str:
+    """Write a value for a person."""
+    if isinstance(value, dict):
+        return ", ".join(f"{key}: {one}" for key, one in value.items())
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    if isinstance(value, bool) or value is None:
+        return {True: "yes", False: "no", None: "none"}[value]
+    return (
+        f"{value:,}"
+        if isinstance(value, int)
+        else f"{value:.6g}"
+        if isinstance(value, float)
+        else value
+    )

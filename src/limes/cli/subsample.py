@@ -1,0 +1,66 @@
+"""``limes subsample``: fewer rows, with every class still among them."""
+
+import argparse
+from typing import Any
+
+from limes.cli.options import add_job, add_output, add_rows, row_options
+from limes.cli.terminal import show
+
+
+def add_parser(jobs: Any) -> None:
+    """Describe the job.
+
+    Parameters
+    ----------
+    jobs : argparse subparsers
+        Where to add it.
+    """
+    parser = add_job(
+        jobs,
+        "subsample",
+        help="choose a fraction of the rows of each class",
+        description="Choose rows at random, class by class, at least one of each. The file is read "
+        "twice, in pieces: first\nfor the labels, then for the rows that were chosen.",
+        example="limes subsample codrna.svm 0.1 -o small.svm",
+    )
+    add_rows(parser, help="file of rows with labels")
+    parser.add_argument("fraction", metavar="FRACTION", type=float, help="share of rows to keep")
+    add_output(parser, help="file to write, in any of the formats")
+    parser.add_argument("--to", metavar="FORMAT", help="of the output; by its ending if not given")
+    parser.add_argument(
+        "--method",
+        choices=("proportional", "power"),
+        default="proportional",
+        help="keep the shares of the classes, or even them out (default: %(default)s)",
+    )
+    parser.add_argument("--seed", type=int, default=0, help="default: %(default)s")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Choose rows and write them.
+
+    Parameters
+    ----------
+    args : Namespace
+        What the parser made of the words.
+
+    Returns
+    -------
+    int
+        0.
+    """
+    from limes.cli.copying import copy_rows, scan_rows
+    from limes.subsample import subsample_rows
+
+    options = row_options(args)
+    scan = scan_rows(args.rows, options)
+    if scan.labels is None:
+        raise ValueError(
+            f"{args.rows}: expected labels, found none: name their column with --label."
+        )
+    chosen = subsample_rows(scan.labels, args.fraction, method=args.method, random_state=args.seed)
+    copy_rows(args.rows, args.output, options, kind=args.to, scan=scan, chosen=chosen)
+    result = {"output": str(args.output), "n_rows": len(chosen), "of": scan.n_rows}
+    show(result, f"{len(chosen)} of {scan.n_rows} rows in {args.output}", as_json=args.json)
+    return 0

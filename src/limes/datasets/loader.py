@@ -1,0 +1,248 @@
+"""Data by name: found, read, reduced to what the paper used, and split as it was there."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+from sklearn.model_selection import train_test_split
+
+from limes.datasets.catalogue import ENTRIES, Entry, find_entry
+from limes.datasets.download import Progress, show_progress
+from limes.datasets.files import (
+    Arrays,
+    cache_folder,
+    check_arrays,
+    find_file,
+    is_partial_file,
+    read_file,
+    write_file,
+)
+from limes.datasets.origins import ORIGINS
+from limes.datasets.parameters import parameters
+
+__all__ = ["Dataset", "Listing", "list_datasets", "load"]
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Training and test rows of one dataset.
+
+    Parameters
+    ----------
+    name : str
+        As in the paper.
+    X_train, X_test : ndarray of shape (n_rows, n_features)
+        Rows as published: not standardised.
+    y_train, y_test : ndarray of shape (n_rows,)
+        Class numbers, from 0.
+    classes : ndarray of shape (n_classes,)
+        All class numbers.
+    kind : str
+        Of the features: float, integer, binary, categorical or mixed.
+    source, licence, note : str
+        Where the data come from, on which terms, and what to know about them.
+    is_partial : bool
+        True where only some of the published rows are at hand: scores are not the paper's.
+    """
+
+    name: str
+    X_train: NDArray[Any]
+    y_train: NDArray[np.intp]
+    X_test: NDArray[Any]
+    y_test: NDArray[np.intp]
+    classes: NDArray[np.intp]
+    kind: str
+    source: str
+    licence: str
+    note: str
+    is_partial: bool
+
+
+class Listing(NamedTuple):
+    """One line of the list of datasets; ``n_test`` is 0 where no split is published."""
+
+    name: str
+    n_train: int
+    n_test: int
+    n_features: int
+    n_classes: int
+    kind: str
+    source: str
+    licence: str
+    note: str
+    is_present: bool
+    is_partial: bool
+    path: Path | None
+
+
+def load(
+    name: str,
+    *,
+    random_state: int | np.random.RandomState | None = 0,
+    test_fraction: float | None = None,
+    all_rows: bool = False,
+    dtype: DTypeLike = np.float64,
+    can_download: bool = True,
+    progress: Progress | None = None,
+) -> Dataset:
+    """Load one of the paper's seventeen datasets, split into training and test rows.
+
+    The file ``NAME.npz`` is looked for in the folder that ``$LIMES_DATA`` names, then in
+    :func:`cache_folder`; if it is in neither, the data are fetched from where they were
+    published, checked, and kept in the cache.
+
+    Parameters
+    ----------
+    name : str
+        As in the paper, such as "sat"; :func:`list_datasets` has all.
+    random_state : int, RandomState or None, default=0
+        Of the random split of a dataset without a published one.
+    test_fraction : float or None, default=None
+        Share of the rows to test on. None takes the published split or, where there is
+        none, the fraction of the paper's table 2. A number pools all rows and splits them
+        at random.
+    all_rows : bool, default=False
+        Give all training rows where the paper used fewer: 60 000 of mnist, not 45 000.
+    dtype : float64 or float32, default=float64
+        Of the rows. Both hold the published values exactly where these are whole numbers.
+    can_download : bool, default=True
+        Fetch what is not on this machine.
+    progress : callable or None, default=None
+        Called with an address, the bytes so far and the bytes in all (or None) while fetching.
+        None draws a bar on stderr where that is a terminal.
+
+    Returns
+    -------
+    Dataset
+        Rows, labels and where they come from.
+
+    Examples
+    --------
+    >>> data = load("sat")  # doctest: +SKIP
+    >>> data.X_train.shape, data.X_test.shape  # doctest: +SKIP
+    ((4435, 36), (2000, 36))
+    """
+    entry = find_entry(name)
+    _check_options(test_fraction, dtype)
+    path = find_file(entry) or _fetch(entry, can_download, progress or show_progress)
+    arrays = _reduce(entry, read_file(entry, path), all_rows)
+    if test_fraction is None and "y_test" not in arrays:
+        test_fraction = parameters(name).test_fraction
+    if test_fraction is not None:
+        arrays = _split(arrays, test_fraction, random_state)
+    is_partial = is_partial_file(path)
+    return Dataset(
+        name=name,
+        X_train=np.ascontiguousarray(arrays["X_train"], dtype),
+        y_train=arrays["y_train"],
+        X_test=np.ascontiguousarray(arrays["X_test"], dtype),
+        y_test=arrays["y_test"],
+        classes=np.arange(entry.n_classes),
+        kind=entry.kind,
+        source=entry.source,
+        licence=entry.licence,
+        note=_note(entry, is_partial),
+        is_partial=is_partial,
+    )
+
+
+def list_datasets() -> list[Listing]:
+    """List the seventeen datasets, and which of them are on this machine.
+
+    Returns
+    -------
+    list of Listing
+        In the paper's order, with the shapes that :func:`load` gives. Files are looked
+        for, not opened.
+
+    Examples
+    --------
+    >>> [line.name for line in list_datasets()][:3]
+    ['heart', 'shuttle', 'sat']
+    """
+    return [_list_one(entry) for entry in ENTRIES]
+
+
+def _list_one(entry: Entry) -> Listing:
+    """Return the line of one dataset."""
+    path = find_file(entry)
+    is_partial = path is not None and is_partial_file(path)
+    n_train = sum(entry.partial_counts) if is_partial else sum(entry.train_counts)
+    return Listing(
+        name=entry.name,
+        n_train=min(n_train, entry.n_train_used or n_train),
+        n_test=0 if is_partial else sum(entry.test_counts),
+        n_features=len(entry.columns),
+        n_classes=entry.n_classes,
+        kind=entry.kind,
+        source=entry.source,
+        licence=entry.licence,
+        note=_note(entry, is_partial),
+        is_present=path is not None,
+        is_partial=is_partial,
+        path=path,
+    )
+
+
+def _check_options(test_fraction: float | None, dtype: DTypeLike) -> None:
+    """Refuse options that make no sense, before anything is fetched."""
+    if test_fraction is not None and not 0 < test_fraction < 1:
+        raise ValueError(f"test_fraction must lie between 0 and 1, got {test_fraction!r}.")
+    if np.dtype(dtype) not in (np.float32, np.float64):
+        raise ValueError(f"dtype must be float32 or float64, got {dtype!r}.")
+
+
+def _fetch(entry: Entry, can_download: bool, progress: Progress) -> Path:
+    """Fetch a dataset into the cache and return its file."""
+    path = cache_folder() / f"{entry.name}.npz"
+    where = f"put {path.name} into {path.parent} or into the folder that LIMES_DATA names."
+    if not can_download:
+        raise FileNotFoundError(f"The dataset {entry.name!r} is not on this machine: {where}")
+    try:
+        arrays = ORIGINS[entry.name].fetch(entry, progress)
+    except OSError as error:
+        raise FileNotFoundError(
+            f"The dataset {entry.name!r} is not on this machine and could not be fetched "
+            f"({error}): {where}"
+        ) from error
+    except ValueError as error:
+        raise ValueError(
+            f"What the {entry.source} gave for the dataset {entry.name!r} is not it "
+            f"({error}): {where}"
+        ) from error
+    check_arrays(entry, arrays, f"What the {entry.source} gave")
+    write_file(arrays, path)
+    return path
+
+
+def _reduce(entry: Entry, arrays: Arrays, all_rows: bool) -> Arrays:
+    """Keep the columns and training rows that the paper used."""
+    n_kept = len(arrays["y_train"]) if all_rows else entry.n_train_used
+    kept = {"train": slice(n_kept), "test": slice(None)}
+    reduced = {}
+    for part, rows in kept.items():
+        if f"y_{part}" in arrays:
+            X = arrays[f"X_{part}"][rows]
+            reduced[f"X_{part}"] = X[:, entry.columns] if entry.runs else X
+            reduced[f"y_{part}"] = arrays[f"y_{part}"][rows].astype(np.intp)
+    return reduced
+
+
+def _split(
+    arrays: Arrays, test_fraction: float, random_state: int | np.random.RandomState | None
+) -> Arrays:
+    """Pool all rows and split them at random."""
+    X = np.concatenate([arrays[key] for key in ("X_train", "X_test") if key in arrays])
+    y = np.concatenate([arrays[key] for key in ("y_train", "y_test") if key in arrays])
+    parts = train_test_split(X, y, test_size=test_fraction, random_state=random_state)
+    return dict(zip(("X_train", "X_test", "y_train", "y_test"), parts, strict=True))
+
+
+def _note(entry: Entry, is_partial: bool) -> str:
+    """Return what a user should know, above all that rows are missing."""
+    if not is_partial:
+        return entry.note
+    n_rows, n_all = sum(entry.partial_counts), sum(entry.train_counts + entry.test_counts)
+    return f"Only {n_rows} of {n_all} rows are at hand, without the published split. {entry.note}"

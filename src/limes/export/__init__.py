@@ -1,0 +1,1 @@
+"""Fitted classifiers for places without Python: ONNX, C, libAGF."""

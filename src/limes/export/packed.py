@@ -1,0 +1,154 @@
+"""The numbers of border maps as the compiled core has them: centred, rounded, in search form."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from limes._typing import Array
+from limes.affine import to_dense
+from limes.border_map import BorderMap, _mean_point, _search_form, is_projected
+from limes.schemes.protocol import Scheme
+
+Real = NDArray[np.floating[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class PackedMap:
+    """One map: scores ``biases - z @ weights.T``, values ``offsets + functions @ t``.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (n_points, n_search)
+        Of the search.
+    biases : ndarray of shape (n_points,)
+        The lowest score is the nearest point.
+    functions : ndarray of shape (n_points, n_values, n_features)
+        Slopes of the linear functions.
+    offsets : ndarray of shape (n_points, n_values)
+        Their values at the centre.
+    n_blended : int
+        How many of the nearest points are averaged.
+    """
+
+    weights: Real
+    biases: Real
+    functions: Real
+    offsets: Real
+    n_blended: int
+
+    @property
+    def n_points(self) -> int:
+        """Number of border points."""
+        return len(self.biases)
+
+    @property
+    def n_values(self) -> int:
+        """Number of linear functions of each point."""
+        return int(self.offsets.shape[1])
+
+
+@dataclass(frozen=True, eq=False)
+class Packed:
+    """Maps with what they share: ``t = x - center``, ``z = t @ projection``, or ``z = t``.
+
+    Parameters
+    ----------
+    center : ndarray of shape (n_features,)
+        Taken from each row.
+    projection : ndarray of shape (n_features, n_search), or None
+        Where the search runs in few directions.
+    maps : tuple of PackedMap
+        The maps.
+    """
+
+    center: Real
+    projection: Real | None
+    maps: tuple[PackedMap, ...]
+
+    @property
+    def n_features(self) -> int:
+        """Number of features of a row."""
+        return len(self.center)
+
+    @property
+    def n_values(self) -> int:
+        """Number of values of all maps together."""
+        return sum(one.n_values for one in self.maps)
+
+
+def pack(scheme: Scheme, dtype: Any) -> Packed:
+    """Return a scheme's maps in the numbers that a program computes with.
+
+    As in the core, rows lose a centre that is rounded; biases and offsets take up what that moves.
+
+    Parameters
+    ----------
+    scheme : Scheme
+        Fitted.
+    dtype : dtype
+        float32 or float64.
+
+    Returns
+    -------
+    Packed
+        All arrays of that type, and finite.
+    """
+    maps = scheme.maps
+    before = maps[0].before
+    center = before.shift if before is not None else _mean_point(maps)
+    rounded = _narrow(center, dtype)
+    shift = rounded.astype(np.float64) - center
+    projection = to_dense(before.matrix) if before is not None and is_projected(maps) else None
+    packed = [_pack_map(one, center, shift, projection, int(maps[0].blend), dtype) for one in maps]
+    rounded_projection = None if projection is None else _narrow(projection, dtype)
+    return Packed(rounded, rounded_projection, tuple(packed))
+
+
+def resolve_dtype(scheme: Scheme, dtype: str | None) -> np.dtype[Any]:
+    """Return the type to compute with, by default that of the classifier itself.
+
+    Parameters
+    ----------
+    scheme : Scheme
+        Fitted.
+    dtype : {'float32', 'float64'} or None
+        What was asked for.
+
+    Returns
+    -------
+    dtype
+        float32 or float64.
+    """
+    if dtype is None:
+        return np.dtype(np.float64 if scheme.double else np.float32)
+    if dtype not in ("float32", "float64"):
+        raise ValueError(f"dtype must be 'float32', 'float64' or None, got {dtype!r}.")
+    return np.dtype(dtype)
+
+
+def _pack_map(
+    one: BorderMap, center: Array, shift: Array, projection: Array | None, blend: int, dtype: Any
+) -> PackedMap:
+    """Return one map in search form, moved by what the rounding of the centre moved the rows."""
+    weights, biases, functions, offsets = _search_form(one, center, projection is not None)
+    moved = shift if projection is None else shift @ projection
+    return PackedMap(
+        _narrow(weights, dtype),
+        _narrow(biases - weights @ moved, dtype),
+        _narrow(functions, dtype),
+        _narrow(offsets + functions @ shift, dtype),
+        min(blend, max(one.n_borders - 1, 1)),
+    )
+
+
+def _narrow(array: Array | Real, dtype: Any) -> Real:
+    """Round to the type of a program, if that can hold the numbers."""
+    with np.errstate(over="ignore"):
+        narrowed = np.ascontiguousarray(array, dtype=dtype)
+    if not np.isfinite(narrowed).all():
+        raise ValueError(
+            f"the model has numbers too large for {np.dtype(dtype).name}: export it as 'float64'."
+        )
+    return narrowed

@@ -1,0 +1,63 @@
+"""Bytes in and out: compressed or plain, a file or a pipe."""
+
+import bz2
+import gzip
+import lzma
+import sys
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+from limes.atomic import replacing
+from limes.files.formats import compression_of
+
+OPENERS: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+# What the decompressors raise on damaged files.
+DAMAGED = (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile)
+
+
+@contextmanager
+def open_input(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file to read bytes from, decompressed on the way; ``-`` is standard input."""
+    if str(path) == "-":
+        yield sys.stdin.buffer
+        return
+    opener = OPENERS.get(compression_of(path), open)
+    with opener(path, "rb") as stream, damage_named(path):
+        yield stream
+
+
+@contextmanager
+def damage_named(path: Path) -> Iterator[None]:
+    """Say which file is damaged where a decompressor gives up."""
+    try:
+        yield
+    except DAMAGED as error:
+        raise ValueError(f"{path}: damaged or cut short ({error}).") from error
+    except OSError as error:
+        if error.errno is None:  # not the system's, but bz2's "Invalid data stream"
+            raise ValueError(f"{path}: damaged or cut short ({error}).") from error
+        raise
+
+
+@contextmanager
+def open_output(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file to write bytes to, compressed on the way; ``-`` is standard output.
+
+    The file appears under its name when all is written; an error leaves what was there before.
+    """
+    if str(path) == "-":
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"{path}: there is no folder {str(path.parent)!r}.")
+    with replacing(path) as plain:
+        opener = OPENERS.get(compression_of(path))
+        if opener is None:
+            yield plain
+            return
+        with opener(plain, "wb") as stream:
+            yield stream

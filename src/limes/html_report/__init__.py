@@ -1,0 +1,14 @@
+"""One page that shows what a fast classifier is worth, beside its source."""
+
+from limes.html_report.answers import Answers, Comparison, ask, compare_answers, time_models
+from limes.html_report.page import html_report, render
+
+__all__ = [
+    "Answers",
+    "Comparison",
+    "ask",
+    "compare_answers",
+    "html_report",
+    "render",
+    "time_models",
+]

@@ -1,0 +1,278 @@
+"""The pictures of a report: each a function of results and an ``Axes``."""
+
+import base64
+from collections.abc import Sequence
+from io import BytesIO
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from limes._typing import Array, Codes, Labels
+from limes.classifier import BordersClassifier
+from limes.html_report.answers import Answers, Comparison
+from limes.html_report.planes import Plane, borders_near
+from limes.plotting import COLOURS, new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+N_BINS = 10
+# Fewer rows in a bin say nothing about a share.
+MIN_BIN_ROWS = 10
+# Places along each axis at which the regions are asked for.
+GRID = 240
+# More classes than this have no legend, and share colours.
+MAX_NAMED = len(COLOURS)
+
+
+def as_image(figure: Any, alt: str) -> str:
+    """Return a figure as an HTML image that needs no other file.
+
+    Parameters
+    ----------
+    figure : matplotlib.figure.Figure
+        What to show.
+    alt : str
+        The same in words.
+
+    Returns
+    -------
+    str
+        An ``img`` element.
+    """
+    from html import escape
+
+    stream = BytesIO()
+    figure.savefig(stream, format="svg", metadata={"Date": None})
+    data = base64.b64encode(stream.getvalue()).decode("ascii")
+    return f'<img alt="{escape(alt)}" src="data:image/svg+xml;base64,{data}">'
+
+
+def draw_reliability(comparison: Comparison, ax: "Axes") -> None:
+    """Draw how often a prediction of a given probability is right.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        With true labels.
+    ax : matplotlib.axes.Axes
+        Where to draw.
+    """
+    ax.plot([0, 1], [0, 1], color="0.6", linewidth=1, linestyle="--", label="perfect")
+    shown = [(comparison.source, COLOURS[1], "s"), (comparison.fast, COLOURS[0], "o")]
+    for answers, shade, marker in shown:
+        if answers is not None and answers.probabilities is not None:
+            forecast, observed, _ = reliability(answers, comparison)
+            ax.plot(forecast, observed, color=shade, marker=marker, label=answers.name)
+    ax.set(xlim=(0, 1), ylim=(0, 1), xlabel="forecast probability", ylabel="observed share")
+    ax.set_aspect("equal")
+    ax.legend(loc="upper left", frameon=False)
+
+
+def draw_counts(comparison: Comparison, ax: "Axes") -> None:
+    """Draw how many rows have a forecast of each size, the reliability diagram's other half.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        With probabilities.
+    ax : matplotlib.axes.Axes
+        Where to draw.
+    """
+    edges = np.linspace(0, 1, N_BINS + 1)
+    shown = [(comparison.source, COLOURS[1], "s"), (comparison.fast, COLOURS[0], "o")]
+    for answers, shade, _ in shown:
+        if answers is not None and answers.probabilities is not None:
+            counts = np.histogram(_forecasts(answers, comparison), edges)[0]
+            ax.stairs(counts, edges, color=shade, linewidth=1.8, label=answers.name)
+    ax.set(xlim=(0, 1), ylim=(0, None), xlabel="forecast probability", ylabel="rows")
+
+
+def reliability(answers: Answers, comparison: Comparison) -> tuple[Array, Array, Codes]:
+    """Return the points of a reliability diagram.
+
+    Two classes: the probability of the second, and how often it is the true one. More: the
+    largest probability, and how often its class is the true one.
+
+    Parameters
+    ----------
+    answers : Answers
+        With probabilities.
+    comparison : Comparison
+        With true labels.
+
+    Returns
+    -------
+    forecast, observed : ndarray
+        Means in each bin with enough rows.
+    counts : ndarray
+        Rows of these bins.
+    """
+    forecast = _forecasts(answers, comparison)
+    is_binary = len(comparison.classes) == 2
+    is_right = comparison.y == (comparison.classes[1] if is_binary else answers.labels)
+    bins = np.minimum((forecast * N_BINS).astype(np.intp), N_BINS - 1)
+    counts = np.bincount(bins, minlength=N_BINS)
+    has_rows = counts >= MIN_BIN_ROWS
+    sums = [np.bincount(bins, one, N_BINS)[has_rows] for one in (forecast, is_right)]
+    return sums[0] / counts[has_rows], sums[1] / counts[has_rows], counts[has_rows]
+
+
+def _forecasts(answers: Answers, comparison: Comparison) -> Array:
+    """Return the probability of the second of two classes, or the largest of more."""
+    assert answers.probabilities is not None
+    if len(comparison.classes) == 2:
+        return answers.probabilities[:, 1]
+    return answers.probabilities.max(axis=1)
+
+
+def draw_confusion(matrix: NDArray[np.int64], classes: Labels, ax: "Axes") -> None:
+    """Draw shares of each true class as shades, for classes too many for a table.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (n_classes, n_classes)
+        Rows of each true class (down) with each label (across).
+    classes : ndarray of shape (n_classes,)
+        Their names.
+    ax : matplotlib.axes.Axes
+        Where to draw.
+    """
+    shares = matrix / np.maximum(matrix.sum(axis=1, keepdims=True), 1)
+    ax.imshow(shares, cmap="Blues", vmin=0, vmax=1)
+    step = max(1, len(classes) // 26)
+    places = np.arange(0, len(classes), step)
+    names = [str(classes[place]) for place in places]
+    ax.set_xticks(places, names, fontsize=7)
+    ax.set_yticks(places, names, fontsize=7)
+    ax.set(xlabel="label given", ylabel="true class")
+
+
+def draw_plane(fast: BordersClassifier, plane: Plane, X: Array, y: Labels, ax: "Axes") -> None:
+    """Draw decision regions in a plane, rows, border points and the directions across.
+
+    Parameters
+    ----------
+    fast : BordersClassifier
+        Fitted.
+    plane : Plane
+        Where to look.
+    X : ndarray of shape (n_rows, n_features)
+        Rows to show.
+    y : ndarray of shape (n_rows,)
+        Their labels.
+    ax : matplotlib.axes.Axes
+        Where to draw.
+    """
+    places = plane.project(X)
+    low, high = np.percentile(places, [0.5, 99.5], axis=0)
+    margin = 0.08 * np.maximum(high - low, 1e-12)
+    low, high = low - margin, high + margin
+    _draw_regions(fast, plane, (low, high), ax)
+    for place, label in enumerate(fast.classes_):
+        shade = COLOURS[place % len(COLOURS)]
+        own = places[y == label]
+        style: dict[str, Any] = {"s": 7, "alpha": 0.55, "linewidths": 0, "color": shade}
+        ax.scatter(own[:, 0], own[:, 1], label=str(label), **style)
+    _draw_borders(fast, plane, (low, high), ax)
+    ax.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
+    ax.set(xlabel=plane.names[0], ylabel=plane.names[1])
+    if len(fast.classes_) <= MAX_NAMED:
+        style = {"title": "class", "frameon": False, "markerscale": 3}
+        ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1), **style)
+
+
+def _draw_regions(
+    fast: BordersClassifier, plane: Plane, box: tuple[Array, Array], ax: "Axes"
+) -> None:
+    """Shade what the fast model answers in the plane."""
+    from matplotlib.colors import ListedColormap
+
+    low, high = box
+    axes = [np.linspace(low[j], high[j], GRID) for j in range(2)]
+    grid = np.stack(np.meshgrid(*axes), axis=-1).reshape(-1, 2)
+    codes = np.searchsorted(fast.classes_, fast.predict(plane.lift(grid)))
+    n_classes = len(fast.classes_)
+    shades = ListedColormap([COLOURS[place % len(COLOURS)] for place in range(n_classes)])
+    ax.imshow(
+        codes.reshape(GRID, GRID),
+        extent=(low[0], high[0], low[1], high[1]),
+        origin="lower",
+        aspect="auto",
+        cmap=shades,
+        vmin=-0.5,
+        vmax=n_classes - 0.5,
+        alpha=0.22,
+        interpolation="nearest",
+    )
+
+
+def _draw_borders(
+    fast: BordersClassifier, plane: Plane, box: tuple[Array, Array], ax: "Axes"
+) -> None:
+    """Draw border points and the direction across the border at each."""
+    points, directions = borders_near(fast, plane)
+    is_inside = ((points >= box[0]) & (points <= box[1])).all(axis=1)
+    points, directions = points[is_inside], directions[is_inside]
+    ax.scatter(points[:, 0], points[:, 1], s=6, color="black", zorder=3)
+    ax.quiver(
+        points[:, 0],
+        points[:, 1],
+        directions[:, 0],
+        directions[:, 1],
+        scale=45,
+        width=0.0015,
+        headwidth=4,
+        color="black",
+        zorder=3,
+    )
+
+
+def draw_tradeoff(rows: Sequence[dict[str, Any]], ax: "Axes") -> None:
+    """Draw agreement with the source against the cost of a row, for every model that was tried.
+
+    Parameters
+    ----------
+    rows : sequence of dict
+        With "cost", "agreement" and, where they are known, "scheme" and "is_chosen".
+    ax : matplotlib.axes.Axes
+        Where to draw.
+    """
+    schemes = sorted({str(row.get("scheme", "")) for row in rows})
+    for number, scheme in enumerate(schemes):
+        own = sorted(
+            (row["cost"], row["agreement"]) for row in rows if str(row.get("scheme", "")) == scheme
+        )
+        ax.plot(
+            *zip(*own, strict=True),
+            marker="o",
+            color=COLOURS[number % len(COLOURS)],
+            label=scheme or None,
+        )
+    for row in rows:
+        if row.get("is_chosen"):
+            place = [row["cost"]], [row["agreement"]]
+            ax.plot(*place, marker="o", markersize=14, fillstyle="none", color="black")
+    ax.set(xscale="log", xlabel="multiply-adds a row", ylabel="agreement with the source")
+    if schemes != [""]:
+        ax.legend(frameon=False)
+
+
+def small_figure(width: float = 4.6, height: float = 4.2) -> Any:
+    """Return an empty figure in the report's style, and its axes.
+
+    Parameters
+    ----------
+    width, height : float
+        In inches.
+
+    Returns
+    -------
+    figure, axes
+        Of matplotlib.
+    """
+    figure = new_figure(figsize=(width, height), layout="constrained")
+    axes = figure.subplots()
+    axes.spines[["top", "right"]].set_visible(False)
+    return figure, axes

@@ -1,0 +1,230 @@
+"""Kernels of support vector machines: blocks of values, and gradients of weighted sums."""
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["KERNELS", "Kernel", "KernelVectors"]
+
+Array = NDArray[np.float64]
+
+KERNELS = ("linear", "poly", "rbf", "sigmoid")
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """Name a kernel K(x, s) and its constants, with LIBSVM's meaning.
+
+    ``linear`` is x·s, ``poly`` is (gamma x·s + coef0)^degree, ``rbf`` is
+    exp(-gamma |x - s|²) and ``sigmoid`` is tanh(gamma x·s + coef0).
+
+    Parameters
+    ----------
+    name : {"linear", "poly", "rbf", "sigmoid"}
+        Which kernel.
+    gamma : float, default=1.0
+        Scale of the inner product or of the squared distance.
+    degree : int, default=3
+        Exponent of ``poly``; the others ignore it.
+    coef0 : float, default=0.0
+        Constant in ``poly`` and ``sigmoid``; the others ignore it.
+
+    Examples
+    --------
+    >>> Kernel("poly", gamma=1.0, degree=2, coef0=1.0).values([[1.0, 2.0]], [[3.0, 0.5]])
+    array([[25.]])
+    """
+
+    name: str
+    gamma: float = 1.0
+    degree: int = 3
+    coef0: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or self.name not in KERNELS:
+            raise ValueError(
+                f"kernel must be one of {list(KERNELS)}, got {self.name!r}. A precomputed or "
+                "callable kernel has no gradient: refit the source on the features."
+            )
+        if self.degree < 0 or self.degree != int(self.degree):
+            raise ValueError(f"degree must be a whole number, 0 or more, got {self.degree!r}.")
+        if not np.isfinite([self.gamma, self.coef0]).all():
+            raise ValueError(
+                f"gamma and coef0 must be finite, got {self.gamma!r} and {self.coef0!r}."
+            )
+        if self.gamma < 0 and self.name != "linear":
+            raise ValueError(f"gamma must be 0 or more, got {self.gamma!r}.")
+
+    def values(self, X: ArrayLike, vectors: ArrayLike) -> Array:
+        """Return the kernel of every row with every vector.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Rows.
+        vectors : array-like of shape (n_vectors, n_features)
+            Vectors s_i.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_vectors)
+            K(x, s_i).
+        """
+        return KernelVectors(self, vectors).values(X)
+
+    def gradients(self, X: ArrayLike, vectors: ArrayLike, weights: ArrayLike) -> Array:
+        """Return the gradient of a weighted sum of kernels, for each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Rows.
+        vectors : array-like of shape (n_vectors, n_features)
+            Vectors s_i.
+        weights : array-like of shape (n_vectors,)
+            Weights c_i.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_features)
+            sum_i c_i ∇K(x, s_i), the gradient taken by x.
+        """
+        return KernelVectors(self, vectors).sums_and_gradients(X, weights)[1]
+
+
+class KernelVectors:
+    """Vectors made ready for many rows: each block of kernels is one matrix product.
+
+    Every kernel is a function of one product u = l(x)·r(s) of an extended row and an
+    extended vector: exp(u), u^degree, tanh(u) or u itself. For ``rbf``, with x and s
+    counted from the mean of the vectors (their distance does not change, and large common
+    offsets no longer cost digits), l = (x, 1, -gamma |x|²) and r = (2 gamma s, -gamma |s|², 1).
+
+    Parameters
+    ----------
+    kernel : Kernel
+        Which kernel.
+    vectors : array-like of shape (n_vectors, n_features)
+        Vectors s_i.
+
+    Examples
+    --------
+    >>> ready = KernelVectors(Kernel("rbf", gamma=0.5), [[0.0], [2.0]])
+    >>> ready.values([[0.0], [1.0]]).round(4)
+    array([[1.    , 0.1353],
+           [0.6065, 0.6065]])
+    >>> ready.sums([[1.0]], [[1.0], [-1.0]])
+    array([[0.]])
+    """
+
+    def __init__(self, kernel: Kernel, vectors: ArrayLike) -> None:
+        self.kernel = kernel
+        self.n_features: int = np.shape(vectors)[1]
+        self._right, self._shift = _extend_vectors(kernel, np.asarray(vectors, dtype=np.float64))
+
+    def part(self, places: slice) -> Self:
+        """Return some of the vectors, sharing memory; ``extend`` gives the same rows for all."""
+        some = object.__new__(type(self))
+        some.kernel, some.n_features = self.kernel, self.n_features
+        some._right, some._shift = self._right[places], self._shift
+        return some
+
+    def extend(self, X: ArrayLike) -> Array:
+        """Return the extended rows l(x), for the methods whose names begin with ``extended``."""
+        rows = np.asarray(X, dtype=np.float64)
+        if self.kernel.name == "linear":
+            return rows
+        left = np.empty((len(rows), self._right.shape[1]))
+        inner = left[:, : self.n_features]
+        np.subtract(rows, self._shift, out=inner)
+        left[:, self.n_features] = 1.0
+        if self.kernel.name == "rbf":
+            left[:, -1] = -self.kernel.gamma * np.einsum("ij,ij->i", inner, inner)
+        return left
+
+    def values(self, X: ArrayLike) -> Array:
+        """Return K(x, s_i) as an array of shape (n_rows, n_vectors)."""
+        return self._values_in_place(self.extend(X) @ self._right.T)
+
+    def sums(self, X: ArrayLike, weights: ArrayLike) -> Array:
+        """Return sum_i c_iq K(x, s_i) for weights (n_vectors, q): shape (n_rows, q)."""
+        return self.extended_sums(self.extend(X), np.asarray(weights, dtype=np.float64))
+
+    def sums_and_gradients(self, X: ArrayLike, weights: ArrayLike) -> tuple[Array, Array]:
+        """Return sum_i c_i K(x, s_i), (n_rows,), and its gradient by x, (n_rows, n_features)."""
+        left = self.extend(X)
+        return self.extended_sums_and_gradients(left, np.asarray(weights, dtype=np.float64))
+
+    def extended_sums(self, left: Array, weights: Array) -> Array:
+        """Return what ``sums`` does, from extended rows."""
+        if self.kernel.name == "linear":
+            return left @ (self._right.T @ weights)
+        return self._values_in_place(left @ self._right.T) @ weights
+
+    def extended_sums_and_gradients(self, left: Array, weights: Array) -> tuple[Array, Array]:
+        """Return what ``sums_and_gradients`` does, from extended rows."""
+        if self.kernel.name == "linear":
+            slope = self._right.T @ weights
+            return left @ slope, np.tile(slope, (len(left), 1))
+        sums, slopes = self._sums_and_slopes(left @ self._right.T, weights)
+        slopes = slopes @ (weights[:, None] * self._right)
+        gradients = slopes[:, : self.n_features]
+        if self.kernel.name == "rbf":
+            # ∇u = 2 gamma (s - x): the last column of r, ones, has summed the part with x.
+            gradients -= 2.0 * self.kernel.gamma * slopes[:, -1:] * left[:, : self.n_features]
+        return sums, np.ascontiguousarray(gradients)
+
+    def _values_in_place(self, products: Array) -> Array:
+        """Turn the products u into kernels."""
+        if self.kernel.name == "rbf":
+            # A squared distance below 0 is rounding.
+            return np.exp(np.minimum(products, 0.0, out=products), out=products)
+        if self.kernel.name == "poly":
+            return _power(products, int(self.kernel.degree))
+        return np.tanh(products, out=products) if self.kernel.name == "sigmoid" else products
+
+    def _sums_and_slopes(self, products: Array, weights: Array) -> tuple[Array, Array]:
+        """Return the sums, and the derivative of each kernel by its product u."""
+        if self.kernel.name == "poly":
+            degree = int(self.kernel.degree)
+            slopes = _power(products, max(degree - 1, 0))
+            sums = (slopes * products if degree else slopes) @ weights
+            return sums, np.multiply(slopes, degree, out=slopes)
+        kernels = self._values_in_place(products)
+        sums = kernels @ weights
+        if self.kernel.name == "sigmoid":
+            np.subtract(1.0, np.square(kernels, out=kernels), out=kernels)
+        return sums, kernels
+
+
+def _extend_vectors(kernel: Kernel, vectors: Array) -> tuple[Array, Array | float]:
+    """Return the extended vectors r(s), and the origin from which rows are counted."""
+    if kernel.name == "linear":
+        return vectors, 0.0
+    n_vectors, n_features = vectors.shape
+    if kernel.name != "rbf":
+        right = np.empty((n_vectors, n_features + 1))
+        np.multiply(vectors, kernel.gamma, out=right[:, :-1])
+        right[:, -1] = kernel.coef0
+        return right, 0.0
+    shift = vectors.mean(axis=0) if n_vectors else 0.0
+    right = np.ones((n_vectors, n_features + 2))
+    inner = np.subtract(vectors, shift, out=right[:, :-2])
+    right[:, -2] = -kernel.gamma * np.einsum("ij,ij->i", inner, inner)
+    inner *= 2.0 * kernel.gamma
+    return right, shift
+
+
+def _power(base: Array, exponent: int) -> Array:
+    """Raise to a whole power by repeated squaring, several times faster than ``**``."""
+    result = np.ones_like(base)
+    square = base
+    while exponent:
+        if exponent % 2:
+            result *= square
+        exponent //= 2
+        if exponent:
+            square = square * square
+    return result

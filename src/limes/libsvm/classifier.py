@@ -1,0 +1,202 @@
+"""A LIBSVM model as a scikit-learn classifier with LIBSVM's own answers."""
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import validate_data
+
+from limes.coupling import class_pairs, count_votes, couple_like_libsvm
+from limes.svm_machine import SvmMachine
+
+__all__ = ["LibsvmClassifier"]
+
+Array = NDArray[np.float64]
+
+
+class LibsvmClassifier(ClassifierMixin, BaseEstimator):
+    """A LIBSVM model as a fitted scikit-learn classifier.
+
+    ``read_libsvm_model`` makes it. Its answers are those of LIBSVM's own programs: ``predict``
+    those of ``svm-predict``, ``predict_proba`` and ``predict_likeliest`` those of
+    ``svm-predict -b 1``. The classes of the ``machine`` are numbered in the file's order, which
+    is that of ``labels`` and decides ties; ``classes_``, and with it every column given to the
+    user, is sorted as in all of scikit-learn.
+
+    Parameters
+    ----------
+    machine : SvmMachine
+        Support vectors, coefficients and kernel.
+    labels : ndarray of int of shape (n_classes,)
+        Label of each of the machine's classes.
+    svm_type : {"c_svc", "nu_svc"}, default="c_svc"
+        How it was trained; nothing but a written file depends on it.
+    sigmoids : ndarray of shape (2, n_pairs), default=None
+        LIBSVM's ``probA`` and ``probB``; None for a model without probabilities.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels, sorted.
+    n_features_in_ : int
+        Number of features of a row.
+
+    Examples
+    --------
+    >>> from limes.kernels import Kernel
+    >>> machine = SvmMachine(Kernel("linear"), [[0.0], [2.0]], [[0.5, -0.5]], [1.0], [1, 1])
+    >>> model = LibsvmClassifier(machine, np.array([7, 3]))
+    >>> model.predict([[0.0], [2.0]])
+    array([7, 3])
+    >>> model.classes_, model.decision_function([[0.0], [2.0]])
+    (array([3, 7]), array([ 1., -1.]))
+    """
+
+    def __init__(
+        self,
+        machine: SvmMachine,
+        labels: NDArray[np.int64],
+        *,
+        svm_type: str = "c_svc",
+        sigmoids: Array | None = None,
+    ) -> None:
+        self.machine = machine
+        self.labels = labels
+        self.svm_type = svm_type
+        self.sigmoids = sigmoids
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Return the model as it is: the file was fitted by LIBSVM.
+
+        Parameters
+        ----------
+        X, y : object
+            Ignored; here so that the model can stand at the end of a ``Pipeline``.
+
+        Returns
+        -------
+        LibsvmClassifier
+            The same object.
+        """
+        return self
+
+    @property
+    def classes_(self) -> NDArray[np.int64]:
+        """The labels, sorted."""
+        return np.sort(self.labels)
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of features of a row."""
+        return self.machine.n_features
+
+    def pair_decision_values(self, X: Any) -> Array:
+        """Return LIBSVM's own decision values: its order of pairs, and its sign.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_pairs)
+            For the pairs of ``labels`` (0, 1), (0, 2) ... (1, 2) ...; positive for the first.
+        """
+        return np.negative(self._values(X))
+
+    def decision_function(self, X: Any) -> Array:
+        """Return what ``SVC.decision_function`` returns by default.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,) or (n_rows, n_classes)
+            Two classes: positive for ``classes_[1]``. More: the votes of each of ``classes_``,
+            plus its summed decision values squeezed into (-1/3, 1/3) to order equal votes
+            (``predict`` gives those to the first in ``labels`` instead).
+        """
+        values = self._values(X)
+        if self.machine.n_classes == 2:
+            return values[:, 0] if self.labels[0] < self.labels[1] else -values[:, 0]
+        sums = np.zeros((len(values), self.machine.n_classes))
+        for place, (first, second) in enumerate(class_pairs(self.machine.n_classes)):
+            sums[:, first] -= values[:, place]
+            sums[:, second] += values[:, place]
+        scores = count_votes(values) + sums / (3.0 * (np.abs(sums) + 1.0))
+        return scores[:, np.argsort(self.labels)]
+
+    @available_if(lambda self: self.sigmoids is not None)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> Array:
+        """Return the probabilities of ``svm-predict -b 1``, to LIBSVM's own last iteration.
+
+        There only for a model trained with ``-b 1``.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes)
+            One column for each of ``classes_``.
+        """
+        return self._probabilities(X)[:, np.argsort(self.labels)]
+
+    def predict(self, X: Any) -> NDArray[np.int64]:
+        """Predict by vote, as ``svm-predict`` does without ``-b 1``.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            Labels; of equal votes the first in ``labels``.
+        """
+        return self.labels[count_votes(self._values(X)).argmax(axis=1)]
+
+    @available_if(lambda self: self.sigmoids is not None)  # type: ignore[untyped-decorator]
+    def predict_likeliest(self, X: Any) -> NDArray[np.int64]:
+        """Predict the class of highest probability, as ``svm-predict -b 1`` does.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            Labels; of equal probabilities the first in ``labels``.
+        """
+        return self.labels[self._probabilities(X).argmax(axis=1)]
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def _values(self, X: Any) -> Array:
+        """Return the machine's decision values of checked rows."""
+        rows = validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64)
+        return self.machine.values(rows)
+
+    def _probabilities(self, X: Any) -> Array:
+        """Return the probabilities in the order of ``labels``."""
+        assert self.sigmoids is not None
+        exponents = self.sigmoids[1] - self._values(X) * self.sigmoids[0]
+        return couple_like_libsvm(expit(exponents), complements=expit(-exponents))

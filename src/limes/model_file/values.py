@@ -1,0 +1,339 @@
+"""Values as JSON and arrays, and back: numbers, text, lists, arrays, border maps, schemes."""
+
+import math
+from collections.abc import Callable
+from dataclasses import fields
+from typing import Any, get_type_hints
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from limes._typing import Array
+from limes.affine import AffineMap
+from limes.border_map import BorderMap
+from limes.model_file.container import Container
+from limes.schemes.one_vs_rest import OneVsRestScheme
+from limes.schemes.pairwise import PairwiseScheme
+from limes.schemes.protocol import Scheme
+from limes.schemes.shared import SharedScheme
+
+# A new scheme is stored by being named here, with the number of values that its maps give for so
+# many classes. Its fields are those of its dataclass.
+SCHEMES: dict[str, tuple[type[Scheme], Callable[[int], int]]] = {
+    "pairwise": (PairwiseScheme, lambda n_classes: n_classes * (n_classes - 1) // 2),
+    "one-vs-rest": (OneVsRestScheme, lambda n_classes: n_classes),
+    "shared": (SharedScheme, lambda n_classes: n_classes),
+}
+# Fields of these types are checked before a scheme is built.
+PLAIN_TYPES = (bool, int, float, str)
+# Columns of the table of maps: points, outputs, number of the step before (-1: none), blend.
+N_COLUMNS = 4
+
+
+class Encoder:
+    """Turns values into JSON, collecting their arrays on the way.
+
+    Examples
+    --------
+    >>> encoder = Encoder()
+    >>> encoder.encode([1, np.array([2.5])])
+    [1, {'kind': 'array', 'array': 0}]
+    >>> encoder.arrays
+    [array([2.5])]
+    """
+
+    def __init__(self) -> None:
+        self.arrays: list[NDArray[Any]] = []
+
+    def encode(self, value: Any) -> Any:
+        """Return a value as JSON."""
+        if isinstance(value, np.generic):
+            value = value.item()
+        if isinstance(value, float) and not math.isfinite(value):
+            return {"kind": "float", "text": repr(value)}
+        if value is None or isinstance(value, PLAIN_TYPES):
+            return value
+        if isinstance(value, list):
+            return [self.encode(one) for one in value]
+        if isinstance(value, np.ndarray):
+            return {"kind": "array", "array": self._add(value)}
+        if isinstance(value, Scheme):
+            return self._encode_scheme(value)
+        if isinstance(value, BorderMap):
+            return {"kind": "map", **self._encode_maps((value,))}
+        if _are_maps(value):
+            return {"kind": "maps", **self._encode_maps(value)}
+        if isinstance(value, tuple):
+            return {"kind": "tuple", "items": [self.encode(one) for one in value]}
+        raise TypeError(f"a model file cannot hold {value!r:.100} of type {type(value).__name__}.")
+
+    def _add(self, array: NDArray[Any]) -> int:
+        """Keep an array; return its number."""
+        self.arrays.append(array)
+        return len(self.arrays) - 1
+
+    def _encode_scheme(self, scheme: Scheme) -> dict[str, Any]:
+        """Return a scheme's name and the fields of its dataclass."""
+        if scheme.name not in SCHEMES or SCHEMES[scheme.name][0] is not type(scheme):
+            raise TypeError(
+                f"a model file holds the schemes {sorted(SCHEMES)}, got {type(scheme).__name__}."
+            )
+        values = {one.name: self.encode(getattr(scheme, one.name)) for one in fields(scheme)}
+        return {"kind": "scheme", "name": scheme.name, "fields": values}
+
+    def _encode_maps(self, maps: tuple[BorderMap, ...]) -> dict[str, Any]:
+        """Return maps as one table and three long arrays, each step before them once."""
+        steps: dict[Any, tuple[int, AffineMap]] = {}
+        for one in maps:
+            if one.before is not None:
+                steps.setdefault(_step_key(one.before), (len(steps), one.before))
+        numbers = [-1 if one.before is None else steps[_step_key(one.before)][0] for one in maps]
+        table = [
+            (one.n_borders, one.n_outputs, number, int(one.blend))
+            for one, number in zip(maps, numbers, strict=True)
+        ]
+        return {
+            "table": self._add(np.array(table, dtype=np.int64)),
+            "points": self._add(_join([one.points for one in maps])),
+            "normals": self._add(_join([one.normals for one in maps])),
+            "offsets": self._add(_join([one.offsets for one in maps])),
+            "before": [self._encode_step(step) for _, step in steps.values()],
+        }
+
+    def _encode_step(self, step: AffineMap) -> dict[str, Any]:
+        """Return an affine map, its matrix dense or in compressed rows."""
+        shift = self._add(np.asarray(step.shift, dtype=np.float64))
+        if step.is_dense:
+            return {"shift": shift, "dense": self._add(np.asarray(step.matrix, dtype=np.float64))}
+        rows = step.matrix.tocsr()
+        parts = {name: self._add(getattr(rows, name)) for name in ("data", "indices", "indptr")}
+        return {"shift": shift, "n_outputs": int(rows.shape[1]), **parts}
+
+
+class Decoder:
+    """Turns JSON and arrays back into values, trusting neither.
+
+    Parameters
+    ----------
+    container : Container
+        What was read.
+    n_features : int
+        Number of features of a row.
+    """
+
+    def __init__(self, container: Container, n_features: int) -> None:
+        self.container = container
+        self.n_features = n_features
+
+    def decode(self, value: Any) -> Any:
+        """Return the value that was encoded."""
+        if isinstance(value, list):
+            return [self.decode(one) for one in value]
+        if not isinstance(value, dict):
+            return self._finite(value)
+        kinds: dict[str, Callable[[dict[str, Any]], Any]] = {
+            "float": self._float,
+            "array": lambda entry: self.array(entry, "array"),
+            "tuple": lambda entry: tuple(self.decode(self.entry(entry, "items", list))),
+            "map": lambda entry: self._single(self._maps(entry)),
+            "maps": self._maps,
+            "scheme": self.scheme,
+        }
+        kind = value.get("kind")
+        if not isinstance(kind, str) or kind not in kinds:
+            self.container.fail(f"a value of one of the kinds {sorted(kinds)}", value)
+        return kinds[kind](value)
+
+    def entry(self, values: dict[str, Any], key: str, kind: type) -> Any:
+        """Return an entry of the header, which must be there and of one type."""
+        value = values.get(key)
+        if type(value) is not kind:
+            self.container.fail(f"{kind.__name__} {key!r} in the header", value)
+        return value
+
+    def array(self, values: dict[str, Any], key: str) -> NDArray[Any]:
+        """Return the array that an entry of the header names."""
+        number = self.entry(values, key, int)
+        if not 0 <= number < len(self.container.arrays):
+            n_arrays = len(self.container.arrays)
+            self.container.fail(f"{key!r} to be one of {n_arrays} arrays", number)
+        return self.container.arrays[number]
+
+    def typed_array(
+        self, values: dict[str, Any], key: str, n_dimensions: int, kinds: str = "f"
+    ) -> NDArray[Any]:
+        """Return an array that an entry names, of so many dimensions and of one kind of number."""
+        array = self.array(values, key)
+        if array.ndim != n_dimensions or array.dtype.kind not in kinds or array.itemsize < 4:
+            expected = f"{key!r} of {n_dimensions} dimensions and kind {kinds!r}"
+            found = f"{array.dtype.str} of shape {array.shape!r}"
+            self.container.fail(expected, found, array=values[key])
+        return array
+
+    def scheme(self, values: dict[str, Any]) -> Scheme:
+        """Return a scheme of a known name with all its fields and no others."""
+        name = self.entry(values, "name", str)
+        if name not in SCHEMES:
+            writer = self.container.header.get("limes")
+            self.container.fail(
+                f"a scheme of {sorted(SCHEMES)} (the file is from limes {writer!r:.20})", name
+            )
+        (kind, n_values), stored = SCHEMES[name], self.entry(values, "fields", dict)
+        wanted = {one.name for one in fields(kind)}
+        if set(stored) != wanted:
+            self.container.fail(f"the fields {sorted(wanted)} of {name!r}", sorted(stored))
+        decoded = {key: self.decode(value) for key, value in stored.items()}
+        self._check_fields(kind, decoded)
+        scheme = kind(**decoded)
+        found = sum(one.n_outputs for one in scheme.maps)
+        # No scheme tells more than one class from the others by each value.
+        if not 2 <= scheme.n_classes <= found + 1:
+            self.container.fail(f"as many classes as {found} values tell", scheme.n_classes)
+        if found != n_values(scheme.n_classes):
+            expected = f"{n_values(scheme.n_classes)} values for {scheme.n_classes} classes"
+            self.container.fail(expected, found)
+        return scheme
+
+    def _check_fields(self, kind: type[Scheme], decoded: dict[str, Any]) -> None:
+        """Check the types of a scheme's fields, before anything is done with them."""
+        hints = get_type_hints(kind)
+        for key, value in decoded.items():
+            if hints[key] in PLAIN_TYPES and type(value) is not hints[key]:
+                self.container.fail(f"{hints[key].__name__} {key!r}", value)
+        if not _are_maps(decoded["maps"]):
+            self.container.fail("border maps", decoded["maps"])
+
+    def _finite(self, value: Any) -> Any:
+        """Return a plain value, unless JSON wrote a number beyond floats."""
+        if isinstance(value, float) and not math.isfinite(value):
+            self.container.fail("numbers within the range of float64", value)
+        return value
+
+    def _float(self, entry: dict[str, Any]) -> float:
+        """Return one of the floats that JSON does not have."""
+        text = self.entry(entry, "text", str)
+        if text not in ("nan", "inf", "-inf"):
+            self.container.fail("'nan', 'inf' or '-inf'", text)
+        return float(text)
+
+    def _single(self, maps: tuple[BorderMap, ...]) -> BorderMap:
+        """Return the only map."""
+        if len(maps) != 1:
+            self.container.fail("one border map", f"{len(maps)} of them")
+        return maps[0]
+
+    def _maps(self, entry: dict[str, Any]) -> tuple[BorderMap, ...]:
+        """Return border maps, cut from three long arrays by the sizes in a table."""
+        table = self.typed_array(entry, "table", 2, "i")
+        steps = [self._step(one) for one in self.entry(entry, "before", list)]
+        if table.shape[1] != N_COLUMNS or not len(table):
+            self.container.fail(
+                f"a table of {N_COLUMNS} columns", table.shape, array=entry["table"]
+            )
+        parts = {
+            key: _Slices(self.typed_array(entry, key, 1))
+            for key in ("points", "normals", "offsets")
+        }
+        maps = []
+        for row in table.tolist():
+            if min(row[0], row[1], row[3]) < 1 or not -1 <= row[2] < len(steps):
+                self.container.fail("sizes of maps", row, array=entry["table"])
+            maps.append(self._map(row, [None, *steps][row[2] + 1], parts))
+        for key, slices in parts.items():
+            if slices.n_left:
+                found = f"{slices.n_left} numbers more"
+                self.container.fail(f"the end of {key!r}", found, array=entry[key])
+        return tuple(maps)
+
+    def _map(
+        self, row: list[int], before: AffineMap | None, parts: dict[str, "_Slices"]
+    ) -> BorderMap:
+        """Return the next map."""
+        n_points, n_outputs, _, blend = row
+        n_search = self.n_features if before is None else before.n_outputs
+        try:
+            return BorderMap(
+                parts["points"].take(n_points, n_search),
+                parts["normals"].take(n_points, self.n_features, n_outputs),
+                parts["offsets"].take(n_points, n_outputs),
+                before,
+                blend,
+            )
+        except ValueError as error:
+            self.container.fail("the numbers of a border map", str(error))
+
+    def _step(self, entry: Any) -> AffineMap:
+        """Return an affine map from as many features as a row has."""
+        if not isinstance(entry, dict):
+            self.container.fail("an affine map", entry)
+        shift = self.typed_array(entry, "shift", 1)
+        matrix = self.typed_array(entry, "dense", 2) if "dense" in entry else self._rows(entry)
+        if len(shift) != self.n_features or matrix.shape[0] != self.n_features:
+            found = f"{len(shift)} and {matrix.shape[0]}"
+            self.container.fail(f"an affine map of {self.n_features} features", found)
+        return AffineMap(shift, matrix)
+
+    def _rows(self, entry: dict[str, Any]) -> Any:
+        """Return a sparse matrix, every index of which is in its place."""
+        n_outputs = self.entry(entry, "n_outputs", int)
+        data = self.typed_array(entry, "data", 1)
+        indices = self.typed_array(entry, "indices", 1, "i")
+        starts = self.typed_array(entry, "indptr", 1, "i")
+        if not 0 < n_outputs < 2**31 or len(starts) != self.n_features + 1:
+            self.container.fail(f"a matrix of {self.n_features} rows", (len(starts) - 1, n_outputs))
+        # SciPy's own check passes over some of these, and then reads beyond the arrays.
+        ends = (int(starts[0]), int(starts[-1]))
+        if ends != (0, len(data)) or len(indices) != len(data) or (starts[1:] < starts[:-1]).any():
+            self.container.fail("rows that follow each other", ends, array=entry["indptr"])
+        if len(indices) and not 0 <= indices.min() <= indices.max() < n_outputs:
+            found = f"{indices.min()} to {indices.max()}"
+            self.container.fail(f"columns below {n_outputs}", found, array=entry["indices"])
+        return sparse.csr_array((data, indices, starts), shape=(self.n_features, n_outputs))
+
+
+class _Slices:
+    """Parts of a long array, one after the other."""
+
+    def __init__(self, array: Array) -> None:
+        self.array = array
+        self.place = 0
+
+    @property
+    def n_left(self) -> int:
+        """How many numbers have not been taken."""
+        return len(self.array) - self.place
+
+    def take(self, *shape: int) -> Array:
+        """Return the next numbers in a shape, if there are so many."""
+        size = math.prod(shape)
+        if size > self.n_left:
+            raise ValueError(f"{self.n_left} numbers where there should be {size}")
+        part = self.array[self.place : self.place + size].reshape(shape)
+        self.place += size
+        return part
+
+
+def _are_maps(value: Any) -> bool:
+    """Tell whether a value is a tuple of border maps, at least one."""
+    is_tuple = isinstance(value, tuple) and bool(value)
+    return is_tuple and all(isinstance(one, BorderMap) for one in value)
+
+
+def _join(arrays: list[Array]) -> Array:
+    """Return the numbers of arrays, one after the other."""
+    return np.concatenate([one.ravel() for one in arrays])
+
+
+def _step_key(step: AffineMap) -> tuple[Any, ...]:
+    """Return what tells affine maps apart."""
+    if step.is_dense:
+        return step.shift.tobytes(), step.matrix.shape, step.matrix.tobytes()
+    rows = step.matrix.tocsr()
+    return (
+        step.shift.tobytes(),
+        rows.shape,
+        rows.data.tobytes(),
+        rows.indices.tobytes(),
+        rows.indptr.tobytes(),
+    )

@@ -1,0 +1,127 @@
+"""Pictures of borders; needs matplotlib, the extra ``plot``."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from limes.classifier import BordersClassifier
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# Okabe and Ito's colours, which colour-blind readers can tell apart.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F0E442")
+# Places along each axis at which the regions are asked for.
+GRID = 400
+
+
+def new_figure(**options: Any) -> Any:
+    """Return an empty figure, or say what to install.
+
+    Parameters
+    ----------
+    **options
+        For ``matplotlib.figure.Figure``.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        One that needs no screen.
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ImportError(
+            "pictures need matplotlib: install it with pip install 'limes[plot]'."
+        ) from error
+    return Figure(**options)
+
+
+def draw_borders(fast: BordersClassifier, X: ArrayLike, y: ArrayLike, ax: "Axes") -> None:
+    """Draw the decision regions, the border points and the direction across the border at each.
+
+    Parameters
+    ----------
+    fast : BordersClassifier
+        Fitted on two features.
+    X : array-like of shape (n_rows, 2)
+        Rows to show.
+    y : array-like of shape (n_rows,)
+        Their labels.
+    ax : matplotlib.axes.Axes
+        Where to draw.
+    """
+    X, y = np.asarray(X, dtype=np.float64), np.asarray(y)
+    if X.ndim != 2 or X.shape[1] != 2:
+        raise ValueError(f"X must have 2 features to be drawn, got the shape {X.shape!r}.")
+    _draw_regions(fast, X, ax)
+    for place, label in enumerate(fast.classes_):
+        ax.scatter(
+            X[y == label, 0],
+            X[y == label, 1],
+            s=6,
+            alpha=0.5,
+            linewidths=0,
+            color=COLOURS[place % len(COLOURS)],
+            label=f"rows of class {label}",
+        )
+    points, directions = border_points(fast)
+    ax.scatter(
+        points[:, 0],
+        points[:, 1],
+        s=14,
+        color="black",
+        zorder=3,
+        label=f"{len(points)} border points",
+    )
+    length = 0.04 * np.ptp(X, axis=0).max()
+    ax.quiver(
+        *points.T,
+        *(length * directions).T,
+        angles="xy",
+        scale_units="xy",
+        scale=1,
+        width=0.003,
+        zorder=3,
+    )
+    ax.set(xlabel="first feature", ylabel="second feature")
+    ax.legend(loc="best", fontsize="small", framealpha=0.9)
+
+
+def border_points(fast: BordersClassifier) -> tuple[Any, Any]:
+    """Return border points as raw rows, and the unit direction across the border at each.
+
+    Parameters
+    ----------
+    fast : BordersClassifier
+        Fitted.
+
+    Returns
+    -------
+    points, directions : ndarray of shape (n_borders, n_features)
+        Of all maps.
+    """
+    maps = fast.scheme_.maps
+    points = np.concatenate(
+        [one.points if one.before is None else one.before.undo(one.points) for one in maps]
+    )
+    normals = np.concatenate([one.normals[:, :, 0] for one in maps])
+    lengths = np.linalg.norm(normals, axis=1, keepdims=True)
+    return points, normals / np.where(lengths > 0, lengths, 1.0)
+
+
+def _draw_regions(fast: BordersClassifier, X: Any, ax: "Axes") -> None:
+    """Shade what the fast model answers, all over the rows."""
+    from matplotlib.colors import ListedColormap
+
+    low, high = X.min(axis=0), X.max(axis=0)
+    margin = 0.05 * (high - low)
+    axes = [np.linspace(low[j] - margin[j], high[j] + margin[j], GRID) for j in range(2)]
+    grid = np.stack(np.meshgrid(*axes), axis=-1).reshape(-1, 2)
+    codes = np.searchsorted(fast.classes_, fast.predict(grid)).reshape(GRID, GRID)
+    n_classes = len(fast.classes_)
+    shades = ListedColormap([COLOURS[place % len(COLOURS)] for place in range(n_classes)])
+    ax.pcolormesh(
+        *axes, codes, cmap=shades, vmin=-0.5, vmax=n_classes - 0.5, alpha=0.15, rasterized=True
+    )

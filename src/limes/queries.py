@@ -1,0 +1,124 @@
+"""Rows to ask the source about: near its border, and where the data live."""
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.neighbors import NearestNeighbors
+
+from limes._typing import Array
+
+# A column with no more different values than this is a category: between two there is nothing.
+MAX_CATEGORIES = 5
+# Neighbours that a new row may take its differences from.
+N_NEIGHBORS = 20
+# Rows that new ones start from, and among which neighbours are sought.
+MAX_STARTS = 8000
+MAX_NEIGHBORS = 20_000
+# How often a start is drawn from where the source is sure, beside where it is not.
+SURE_SHARE = 0.05
+# Kinds of new row, with their share: a step from a row by a part of the difference of two of its
+# neighbours, or a place between a row and a neighbour.
+STEPS = ((0.5, 0.5), (0.8, 0.25))
+BETWEEN_SHARE = 0.25
+
+
+def find_categories(rows: Array) -> NDArray[np.bool_]:
+    """Tell which columns are binary or categorical.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n_rows, n_features)
+        Rows.
+
+    Returns
+    -------
+    ndarray of bool of shape (n_features,)
+        True for a column with a handful of different values.
+
+    Examples
+    --------
+    >>> find_categories(np.array([[x % 2, x / 7] for x in range(20)]))
+    array([ True, False])
+    """
+    some = rows[:: max(1, len(rows) // 2000)]
+    return np.array([len(np.unique(column)) <= MAX_CATEGORIES for column in some.T])
+
+
+def spread_rows(
+    rows: Array,
+    doubt: Array,
+    n_wanted: int,
+    *,
+    search: Array,
+    rng: np.random.Generator,
+) -> NDArray[np.float32]:
+    """Make new rows about the given ones, more of them where the source is in doubt.
+
+    Continuous features move along differences of neighbouring rows. Categories are exchanged with
+    a neighbour's, up to half of them, so that a new row stays where rows can be.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n_rows, n_features)
+        Real rows.
+    doubt : ndarray of shape (n_rows,)
+        From 0, the source is sure, to 1, two classes are equally likely.
+    n_wanted : int
+        Number of new rows.
+    search : ndarray of shape (n_rows, n_search)
+        The same rows in the space where neighbours are sought.
+    rng : Generator
+        Draws.
+
+    Returns
+    -------
+    ndarray of shape (about n_wanted, n_features)
+        New rows.
+    """
+    starts, neighbors = _find_neighbors(search, doubt, rng)
+    chance = doubt[starts] + SURE_SHARE
+    chance /= chance.sum()
+    is_category = find_categories(rows)
+    parts = [
+        _step(rows, starts, neighbors, chance, int(n_wanted * share), length, is_category, rng)
+        for length, share in (*STEPS, (None, BETWEEN_SHARE))
+    ]
+    return np.concatenate(parts)
+
+
+def _find_neighbors(
+    search: Array, doubt: Array, rng: np.random.Generator
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Choose the rows to start from, and find the near rows of each."""
+    n_rows = len(search)
+    chance = (doubt + SURE_SHARE) / (doubt + SURE_SHARE).sum()
+    starts = rng.choice(n_rows, size=min(MAX_STARTS, n_rows), replace=False, p=chance)
+    among = rng.choice(n_rows, size=min(MAX_NEIGHBORS, n_rows), replace=False)
+    n_near = min(N_NEIGHBORS, n_rows - 1) + 1
+    index = NearestNeighbors(n_neighbors=n_near).fit(search[among].astype(np.float32))
+    near = index.kneighbors(search[starts].astype(np.float32), return_distance=False)
+    # The nearest row to a row is itself, or as good as itself.
+    return starts, among[near[:, 1:] if n_near > 1 else near]
+
+
+def _step(
+    rows: Array,
+    starts: NDArray[np.intp],
+    neighbors: NDArray[np.intp],
+    chance: Array,
+    n_wanted: int,
+    length: float | None,
+    is_category: NDArray[np.bool_],
+    rng: np.random.Generator,
+) -> NDArray[np.float32]:
+    """Make new rows of one kind; without a length, somewhere on the way to a neighbour."""
+    picked = rng.choice(len(starts), size=n_wanted, p=chance)
+    start = rows[starts[picked]]
+    n_near = neighbors.shape[1]
+    near = rows[neighbors[picked, rng.integers(n_near, size=n_wanted)]]
+    far = rows[neighbors[picked, rng.integers(n_near, size=n_wanted)]]
+    along = rng.random((n_wanted, 1))
+    new = start + along * (near - start) if length is None else start + length * (near - far)
+    if is_category.any():
+        is_exchanged = rng.random((n_wanted, int(is_category.sum()))) < 0.5 * along
+        new[:, is_category] = np.where(is_exchanged, near[:, is_category], start[:, is_category])
+    return new.astype(np.float32)

@@ -1,0 +1,237 @@
+"""Fit a map to its source: what the source says of many rows, learnt by a few points."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
+from scipy.special import log_softmax, softmax
+from sklearn.cluster import MiniBatchKMeans
+
+from limes._core.training import TrainedMap, train
+from limes._typing import Array
+from limes.queries import spread_rows
+from limes.sources.protocol import MulticlassSource
+
+# Asking the source may cost this many multiply-adds in all: some twenty seconds of one processor.
+QUESTION_BUDGET = 2e11
+MIN_QUESTIONS, MAX_QUESTIONS = 10_000, 100_000
+# More new rows than this for each real one say little that is new.
+QUESTIONS_A_ROW = 40
+# Rows in one block of questions.
+BLOCK_ROWS = 4096
+# Training: rows looked at in all, rows a step, largest steps of the local functions, the points
+# and the base function, and the pull of the local functions towards zero.
+N_LOOKS = 600_000
+N_BATCH = 256
+RATES = (0.02, 0.01, 0.005)
+DECAY = 0.01
+# Rows for each point of k-means, and how likely one is that the source is sure of.
+ROWS_A_POINT = 64
+MIN_PLACED = 4000
+SURE_SHARE = 0.02
+# The unit of length of local functions, where all rows are one.
+MIN_RADIUS = 1e-3
+# Wide rows are searched in this many principal components.
+WIDE_FEATURES = 96
+N_COMPONENTS = 32
+
+
+@dataclass(frozen=True, eq=False)
+class Lessons:
+    """Rows, and what the source says of them.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n_rows, n_features)
+        Real rows first, then made ones; float32, in the space of the source.
+    search : ndarray of shape (n_rows, n_search)
+        The same in the space where points are searched.
+    targets : ndarray of shape (n_rows, n_outputs)
+        Probabilities: of the second class alone where there are two.
+    doubt : ndarray of shape (n_rows,)
+        1 where two classes are equally likely, 0 where the source is sure.
+    components : ndarray of shape (n_features, n_search), or None
+        Principal components that rows are searched in; None for the rows themselves.
+    """
+
+    rows: NDArray[np.float32]
+    search: NDArray[np.float32]
+    targets: NDArray[np.float32]
+    doubt: Array
+    components: Array | None
+
+
+def prepare_lessons(source: MulticlassSource, rows: Array, *, rng: np.random.Generator) -> Lessons:
+    """Ask the source about real rows and about many made from them.
+
+    Parameters
+    ----------
+    source : MulticlassSource
+        The classifier being replaced.
+    rows : ndarray of shape (n_rows, n_features)
+        Real rows in its space.
+    rng : Generator
+        Draws.
+
+    Returns
+    -------
+    Lessons
+        Real rows and made ones.
+    """
+    components = _principal_components(rows) if rows.shape[1] >= WIDE_FEATURES else None
+    asked = _ask(source, rows)
+    doubt = find_doubt(asked)
+    most = min(MAX_QUESTIONS, QUESTION_BUDGET / source.row_cost, QUESTIONS_A_ROW * len(rows))
+    n_new = int(max(MIN_QUESTIONS, most))
+    search = rows if components is None else rows @ components
+    new = spread_rows(rows, doubt, n_new, search=search, rng=rng)
+    all_rows = np.concatenate([rows.astype(np.float32), new])
+    targets = np.concatenate([asked, _ask(source, new)])
+    return Lessons(
+        all_rows,
+        all_rows if components is None else (all_rows @ components).astype(np.float32),
+        (targets[:, 1:] if targets.shape[1] == 2 else targets).astype(np.float32),
+        find_doubt(targets),
+        components,
+    )
+
+
+def find_doubt(probabilities: Array) -> Array:
+    """Return how near the two likeliest classes of each row are, from 0 to 1.
+
+    Parameters
+    ----------
+    probabilities : ndarray of shape (n_rows, n_classes)
+        Each row summing to 1.
+
+    Returns
+    -------
+    ndarray of shape (n_rows,)
+        1 for a row on the border.
+
+    Examples
+    --------
+    >>> find_doubt(np.array([[0.5, 0.5, 0.0], [0.0, 0.25, 0.75]]))
+    array([1. , 0.5])
+    """
+    best = np.partition(probabilities, -2, axis=1)[:, -2:]
+    return 1.0 - (best[:, 1] - best[:, 0])
+
+
+def fit_map(
+    lessons: Lessons,
+    *,
+    n_points: int,
+    blend: int,
+    rng: np.random.Generator,
+    n_looks: int = N_LOOKS,
+) -> TrainedMap:
+    """Fit points and their linear functions to the lessons.
+
+    Parameters
+    ----------
+    lessons : Lessons
+        What to learn.
+    n_points : int
+        Number of points; 1 is a single linear function.
+    blend : int
+        Number of nearest points whose functions are averaged.
+    rng : Generator
+        Draws the rows of k-means and the order of training.
+    n_looks : int
+        Rows looked at in all.
+
+    Returns
+    -------
+    TrainedMap
+        Fitted; its values are logits.
+    """
+    points, radius = _place_points(lessons, n_points, rng)
+    fitted = TrainedMap.start(
+        points,
+        n_features=lessons.rows.shape[1],
+        n_outputs=lessons.targets.shape[1],
+        radius=radius,
+    )
+    train(
+        fitted,
+        lessons.rows,
+        lessons.targets,
+        weights=np.ones(len(lessons.rows), dtype=np.float32),
+        search=lessons.search,
+        blend=blend,
+        n_epochs=max(2, round(n_looks / len(lessons.rows))),
+        n_batch=N_BATCH,
+        rates=RATES,
+        decay=DECAY,
+        seed=int(rng.integers(2**62)),
+    )
+    return fitted
+
+
+def fit_sharpness(logits: Array, probabilities: Array) -> float:
+    """Return the factor by which logits come nearest to the source's own probabilities.
+
+    Parameters
+    ----------
+    logits : ndarray of shape (n_rows, n_outputs)
+        Of the fitted map, on rows that it was not fitted to.
+    probabilities : ndarray of shape (n_rows, n_classes)
+        Of the source.
+
+    Returns
+    -------
+    float
+        Between 0.02 and 50.
+    """
+    if logits.shape[1] == 1:
+        logits = np.column_stack([np.zeros(len(logits)), logits])
+
+    def loss(log_factor: float) -> float:
+        expected = log_softmax(np.exp(log_factor) * logits, axis=1)
+        return float(-np.mean(np.sum(probabilities * expected, axis=1)))
+
+    found = minimize_scalar(loss, bounds=(np.log(0.02), np.log(50)), method="bounded")
+    return float(np.exp(found.x))
+
+
+def _ask(source: MulticlassSource, rows: NDArray[np.floating]) -> Array:
+    """Return the probabilities that the source's scores stand for, block by block."""
+    starts = range(0, len(rows), BLOCK_ROWS)
+    parts = [source.scores(rows[i : i + BLOCK_ROWS].astype(np.float64)) for i in starts]
+    scores = np.concatenate(parts)
+    if not np.isfinite(scores).all():
+        raise ValueError(
+            f"the source gave the score {scores[~np.isfinite(scores)][0]} for a row: scores must "
+            "be finite."
+        )
+    return softmax(scores, axis=1)
+
+
+def _principal_components(rows: Array) -> Array:
+    """Return the directions in which rows vary most."""
+    some = rows[:: max(1, len(rows) // 5000)]
+    centred = some - some.mean(axis=0)
+    _, directions = np.linalg.eigh(centred.T @ centred)
+    return np.ascontiguousarray(directions[:, ::-1][:, :N_COMPONENTS])
+
+
+def _place_points(lessons: Lessons, n_points: int, rng: np.random.Generator) -> tuple[Array, float]:
+    """Spread points over the rows, more of them where the source is in doubt."""
+    if n_points == 1:
+        return np.zeros((1, lessons.search.shape[1])), 1.0
+    chance = lessons.doubt + SURE_SHARE
+    n_drawn = max(ROWS_A_POINT * n_points, MIN_PLACED)
+    picked = rng.choice(len(lessons.rows), size=n_drawn, p=chance / chance.sum())
+    rows = lessons.search[picked]
+    means = MiniBatchKMeans(
+        n_points,
+        init="random",
+        n_init=1,
+        max_iter=10,
+        batch_size=4096,
+        random_state=int(rng.integers(2**31)),
+    ).fit(rows)
+    spread = np.square(rows - means.cluster_centers_[means.labels_]).mean()
+    return means.cluster_centers_, max(MIN_RADIUS, float(np.sqrt(spread)))

@@ -1,0 +1,174 @@
+"""The whole search: from a fitted classifier and rows to the border maps of a scheme."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from limes._typing import Array, Codes, Labels
+from limes.affine import AffineMap
+from limes.rows import choose_rows, keep_aside
+from limes.schemes.choosing import Trial, fit_shared
+from limes.schemes.fitting import Ground, Settings, fit_one_vs_rest, fit_pairwise
+from limes.schemes.protocol import Scheme
+from limes.sources.protocol import MulticlassSource
+from limes.sources.recognize import Known, as_source, unwrap
+from limes.sources.svm import support_codes
+
+SCHEMES = ("pairwise", "one-vs-rest", "shared")
+
+
+@dataclass(frozen=True, eq=False)
+class Survey:
+    """What a search found, and what it left out to be judged by.
+
+    Parameters
+    ----------
+    scheme : Scheme
+        The border maps.
+    trials : list of Trial
+        What was tried on the way.
+    classes : ndarray of shape (n_classes,)
+        Labels.
+    aside : ndarray of int
+        Numbers of the rows that the search did not see.
+    aside_codes : ndarray of int
+        The source's classes of those rows.
+    """
+
+    scheme: Scheme
+    trials: list[Trial]
+    classes: Labels
+    aside: Codes
+    aside_codes: Codes
+
+
+def survey(
+    model: Any,
+    X: Any,
+    y: Labels | None,
+    *,
+    settings: Settings,
+    scheme: str,
+    refine: bool,
+    by_probability: bool,
+    seed: np.random.SeedSequence,
+    n_jobs: int | None = None,
+    verbose: int = 0,
+) -> Survey:
+    """Find the borders of a fitted classifier.
+
+    Parameters
+    ----------
+    model : object
+        Fitted classifier, or a function of rows.
+    X : ndarray or sparse matrix of shape (n_rows, n_features)
+        Raw rows.
+    y : ndarray of shape (n_rows,), or None
+        True labels.
+    settings : Settings
+        How to search.
+    scheme : str
+        One of ``SCHEMES``, or 'auto'.
+    refine : bool
+        Whether maps may be fitted to the source.
+    by_probability : bool
+        Whether borders lie where probabilities are equal instead of where ``predict`` changes.
+    seed : SeedSequence
+        All draws come from it.
+    n_jobs : int or None, default=None
+        Maps searched at once.
+    verbose : int, default=0
+        Above zero, tell how far it is.
+
+    Returns
+    -------
+    Survey
+        The maps, and the rows kept aside.
+    """
+    rng = np.random.default_rng(seed.spawn(1)[0])
+    inner, before = unwrap(model)
+    hint = _codes_of_labels(inner, y) if y is not None else support_codes(inner, before, X)
+    chosen = choose_rows(*X.shape, codes=hint, rng=rng)
+    rows = _in_source_space(X, chosen, before)
+    known = Known(rows, None if hint is None else hint[chosen], by_probability, rng)
+    source = as_source(inner, known)
+    _check_classes(source, y, settings)
+    own = source.codes(rows)
+    if settings.level:
+        own = (source.pair(0, 1).decision(rows) > settings.level).astype(np.intp)
+    is_aside = keep_aside(own, rng)
+    members = own if known.codes is None else np.where(known.codes < 0, own, known.codes)
+    ground = Ground(rows[~is_aside], members[~is_aside], before, rows[is_aside], own[is_aside])
+    if scheme == "auto":
+        scheme = "shared" if refine and not settings.level else "pairwise"
+    fitted, trials = _fit(scheme, source, ground, settings, seed, n_jobs, verbose)
+    # A function of rows has no labels of its own.
+    is_nameless = y is not None and not hasattr(inner, "classes_")
+    classes = np.unique(np.asarray(y)) if is_nameless else np.asarray(source.classes)
+    return Survey(fitted, trials, classes, chosen[is_aside], own[is_aside])
+
+
+def _fit(
+    scheme: str,
+    source: MulticlassSource,
+    ground: Ground,
+    settings: Settings,
+    seed: np.random.SeedSequence,
+    n_jobs: int | None,
+    verbose: int,
+) -> tuple[Scheme, list[Trial]]:
+    """Find the maps of a scheme."""
+    if scheme == "shared":
+        return fit_shared(source, ground, settings, seed=seed)
+    fit = fit_one_vs_rest if scheme == "one-vs-rest" else fit_pairwise
+    return fit(source, ground, settings, seed=seed, n_jobs=n_jobs, verbose=verbose), []
+
+
+def _in_source_space(X: Any, chosen: Codes, before: AffineMap | None) -> Array:
+    """Return the chosen rows dense, in float64, after the linear steps before the source."""
+    part = X if len(chosen) == X.shape[0] else X[chosen]
+    if before is not None:
+        return before.apply(part)
+    if sparse.issparse(part):
+        part = part.toarray()
+    return np.ascontiguousarray(part, dtype=np.float64)
+
+
+def _codes_of_labels(model: Any, y: Labels) -> Codes:
+    """Return the class numbers of true labels, by the source's own order of classes."""
+    classes = np.asarray(getattr(model, "classes_", np.unique(y)))
+    known = np.isin(y, classes)
+    if not known.all():
+        raise ValueError(
+            f"y has the label {y[~known][:1].tolist()[0]!r}, which the source does not know: its "
+            f"classes are {classes.tolist()!r}. Give the labels that it was fitted with, or none."
+        )
+    absent = classes[~np.isin(classes, y)]
+    if len(absent):
+        raise ValueError(
+            f"y has no row of the class {absent.tolist()[0]!r}, which the source knows. Give rows "
+            "of every class, or leave y out."
+        )
+    order = np.argsort(classes)
+    return order[np.searchsorted(classes, y, sorter=order)]
+
+
+def _check_classes(source: MulticlassSource, y: Labels | None, settings: Settings) -> None:
+    """Refuse what makes no border."""
+    n_classes = len(source.classes)
+    if n_classes < 2:
+        raise ValueError(
+            f"the source must know at least two classes, got {list(source.classes)!r}. There is "
+            "no border to find."
+        )
+    if settings.level and n_classes > 2:
+        raise ValueError(
+            f"threshold must be 0 with more than two classes, got one other than 0 and "
+            f"{n_classes!r} classes: which of them it should favour is not said."
+        )
+    if y is not None and len(np.unique(y)) > n_classes:
+        raise ValueError(
+            f"y must have the {n_classes} classes of the source, got {len(np.unique(y))!r}."
+        )

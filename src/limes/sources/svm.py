@@ -1,0 +1,171 @@
+"""A one-against-one support vector machine as a source."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import expit
+from sklearn.svm import SVC, NuSVC
+
+from limes._typing import Array, Codes, Labels
+from limes.affine import AffineMap, to_dense
+from limes.coupling import class_pairs, count_votes, couple, log_odds_and_slopes
+from limes.sources.probability import FLOOR, best_of_others
+from limes.sources.protocol import MulticlassSource, Source
+from limes.svm_machine import SvmMachine
+
+# Slope of the sigmoid that scores are made with: P = 0.98 on the margin.
+SCORE_SLOPE = 4.0
+
+
+@dataclass(frozen=True, eq=False)
+class SvmSource(MulticlassSource):
+    """The borders of a support vector machine, with Platt's sigmoid for each pair.
+
+    Parameters
+    ----------
+    machine : SvmMachine
+        The machine, as arrays.
+    classes : ndarray of shape (n_classes,)
+        Labels in the machine's order.
+    slopes, shifts : ndarray of shape (n_pairs,)
+        Platt's A and B: P(second) = 1 / (1 + exp(-(A f + B))).
+    decides_by_vote : bool
+        True: a border lies where the machine's own ``predict`` changes, at f = 0, and the class
+        with most votes wins. False: it lies where the two probabilities are equal, at
+        f = -B / A, and the largest coupled probability wins (``svm-predict -b 1``).
+    """
+
+    machine: SvmMachine
+    classes: Labels
+    slopes: Array
+    shifts: Array
+    decides_by_vote: bool = True
+
+    @property
+    def n_features(self) -> int:  # type: ignore[override]
+        """Number of features."""
+        return self.machine.n_features
+
+    def pair(self, first: int, second: int) -> "_SvmPair":
+        """Return the border between two classes."""
+        place = class_pairs(len(self.classes)).index((first, second))
+        shift = 0.0 if self.decides_by_vote else self.shifts[place]
+        return _SvmPair(self.machine, (first, second), 0.5 * self.slopes[place], 0.5 * shift)
+
+    def one_vs_rest(self, one: int) -> "_SvmAgainstRest":
+        """Return the border where a class is as probable as the best of the others."""
+        return _SvmAgainstRest(self, one)
+
+    def pair_decisions(self, X: Array) -> Array:
+        """Return the decision values of all pairs: (n_rows, n_pairs)."""
+        shifts = np.zeros_like(self.shifts) if self.decides_by_vote else self.shifts
+        return 0.5 * (self.slopes * self.machine.values(X) + shifts)
+
+    def probabilities(self, X: Array) -> Array:
+        """Return coupled probabilities."""
+        return couple(expit(2 * self.pair_decisions(X)))
+
+    @property
+    def row_cost(self) -> float:  # type: ignore[override]
+        """Multiply-adds that asking about one row costs; an exponential is worth a hundred."""
+        return float(len(self.machine.vectors) * (self.machine.n_features + 100))
+
+    def scores(self, X: Array) -> Array:
+        """Return how far each class is from losing a pair.
+
+        The class that wins all its pairs is the one with a score above zero, and what it has over
+        the next is the decision value of the pair of the two.
+        """
+        values = self.machine.values(X)
+        if not self.decides_by_vote:
+            values += self.shifts / self.slopes
+        values *= 0.5 * SCORE_SLOPE
+        scores = np.full((len(values), len(self.classes)), np.inf)
+        for place, (first, second) in enumerate(class_pairs(len(self.classes))):
+            np.minimum(scores[:, first], -values[:, place], out=scores[:, first])
+            np.minimum(scores[:, second], values[:, place], out=scores[:, second])
+        return scores
+
+    def codes(self, X: Array) -> Codes:
+        """Return the number of the class that wins."""
+        if self.decides_by_vote:
+            return np.argmax(count_votes(self.machine.values(X)), axis=1)
+        return np.argmax(self.probabilities(X), axis=1)
+
+
+def support_codes(model: Any, before: AffineMap | None, X: Any) -> Codes | None:
+    """Return what a support vector machine remembers of the labels of its training rows.
+
+    A support vector's class is the group it stands in. Any other training row is on its own side
+    of every border, so asking the machine about it recovers its label too.
+
+    Parameters
+    ----------
+    model : object
+        A fitted classifier of any kind.
+    before : AffineMap or None
+        From raw rows to the space of its support vectors.
+    X : ndarray or sparse matrix of shape (n_rows, n_features)
+        Raw rows.
+
+    Returns
+    -------
+    ndarray of shape (n_rows,) or None
+        Class numbers, -1 where they are not known; None where the model is no support vector
+        machine, or was trained on other rows.
+    """
+    if not isinstance(model, SVC | NuSVC) or not np.shape(model.support_vectors_)[0]:
+        return None
+    if model.support_.max() >= X.shape[0]:
+        return None
+    support = X[model.support_]
+    support = before.apply(support) if before is not None else to_dense(support)
+    if not np.allclose(support, to_dense(model.support_vectors_), rtol=1e-9, atol=1e-12):
+        return None
+    codes = np.full(X.shape[0], -1, dtype=np.intp)
+    codes[model.support_] = np.repeat(np.arange(len(model.n_support_)), model.n_support_)
+    return codes
+
+
+class _SvmPair(Source):
+    """Platt's sigmoid of one pair, as half its logit."""
+
+    def __init__(
+        self, machine: SvmMachine, pair: tuple[int, int], slope: float, shift: float
+    ) -> None:
+        self.machine, self.classes, self.slope, self.shift = machine, pair, slope, shift
+
+    def decision(self, X: Array) -> Array:
+        """Return the decision value."""
+        return self.slope * self.machine.pair_values(X, *self.classes) + self.shift
+
+    def linearize(self, X: Array) -> tuple[Array, Array]:
+        """Return the same with gradients."""
+        values, gradients = self.machine.pair_values_and_gradients(X, *self.classes)
+        return self.slope * values + self.shift, self.slope * gradients
+
+
+class _SvmAgainstRest(Source):
+    """Half the logarithm of the odds of one class against the best of the others, coupled."""
+
+    def __init__(self, source: SvmSource, one: int) -> None:
+        self.source, self.one = source, one
+
+    def decision(self, X: Array) -> Array:
+        """Return half the logarithm of the odds."""
+        coupled = np.maximum(self.source.probabilities(X), FLOOR)
+        rival = best_of_others(coupled, self.one)
+        return 0.5 * np.log(coupled[:, self.one] / coupled[np.arange(len(X)), rival])
+
+    def linearize(self, X: Array) -> tuple[Array, Array]:
+        """Return the same with gradients, through the coupling by its adjoint system."""
+        pairs = class_pairs(len(self.source.classes))
+        parts = [self.source.pair(*pair).linearize(X) for pair in pairs]
+        chances = expit(2 * np.column_stack([values for values, _ in parts]))
+        values, by_chance = log_odds_and_slopes(chances, self.one)
+        by_decision = by_chance * chances * (1 - chances)
+        gradient = np.zeros_like(X)
+        for place, (_, slope) in enumerate(parts):
+            gradient += by_decision[:, place, None] * slope
+        return 0.5 * values, gradient

@@ -1,0 +1,150 @@
+"""Sub-sampling: fewer training rows, with every class still among them."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import brentq
+from sklearn.utils import check_random_state, column_or_1d
+
+__all__ = ["power_law_sizes", "proportional_sizes", "subsample_rows"]
+
+# A size of 28.999999999999996 stands for 29: the product of a fraction and a count may fall
+# short of a whole number by rounding, never by this much.
+ROUNDING = 1e-9
+
+
+def subsample_rows(
+    y: ArrayLike,
+    fraction: float,
+    *,
+    method: str = "proportional",
+    random_state: int | np.random.RandomState | None = None,
+) -> NDArray[np.intp]:
+    """Choose a fraction of the rows at random, class by class.
+
+    For the same whole number as ``random_state``, the rows of a smaller fraction are among
+    those of a larger one, so that skill grows steadily with the fraction.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_rows,)
+        Labels, of any kind.
+    fraction : float
+        Share of the rows to keep, above 0 and at most 1.
+    method : {"proportional", "power"}, default="proportional"
+        Keep the shares of the classes, or even them out by :func:`power_law_sizes`, for
+        classes so uneven that the smallest would all but vanish.
+    random_state : int, RandomState or None, default=None
+        Which rows are chosen.
+
+    Returns
+    -------
+    ndarray of shape (n_kept,)
+        Row numbers, in rising order; at least one of each class.
+
+    Examples
+    --------
+    >>> y = ["rare", "rare"] + ["common"] * 32
+    >>> len(subsample_rows(y, 0.25, random_state=0))
+    9
+    >>> rows = subsample_rows(y, 10 / 34, method="power", random_state=0)
+    >>> [y[row] for row in rows].count("rare")
+    2
+    """
+    if method not in SIZES:
+        raise ValueError(f"method must be one of {sorted(SIZES)}, got {method!r}.")
+    _, codes, class_sizes = np.unique(column_or_1d(y), return_inverse=True, return_counts=True)
+    kept_sizes = SIZES[method](class_sizes, fraction)
+    rng = check_random_state(random_state)
+    kept = [
+        rng.permutation(np.flatnonzero(codes == code))[:size]
+        for code, size in enumerate(kept_sizes)
+    ]
+    return np.sort(np.concatenate(kept))
+
+
+def proportional_sizes(class_sizes: ArrayLike, fraction: float) -> NDArray[np.int64]:
+    """Return how many rows of each class to keep, the shares of the classes unchanged.
+
+    Parameters
+    ----------
+    class_sizes : array-like of shape (n_classes,)
+        Rows in each class, 1 or more.
+    fraction : float
+        Share of the rows to keep, above 0 and at most 1.
+
+    Returns
+    -------
+    ndarray of shape (n_classes,)
+        Rows to keep: rounded down, as in the paper, but never to none.
+
+    Examples
+    --------
+    >>> proportional_sizes([464, 485, 1051], 0.05)
+    array([23, 24, 52])
+    """
+    sizes = _check_sizes(class_sizes, fraction)
+    return _round_down(fraction * sizes)
+
+
+def power_law_sizes(class_sizes: ArrayLike, fraction: float) -> NDArray[np.int64]:
+    """Return how many rows of each class to keep, the smallest class whole.
+
+    The larger a class, the more of it goes, while the order of the sizes stays.
+
+    Parameters
+    ----------
+    class_sizes : array-like of shape (n_classes,)
+        Rows in each class, 1 or more.
+    fraction : float
+        Share of the rows to keep, above 0 and at most 1. One too small for even the size
+        of the smallest class in each gives just that: it is the least that this rule can keep.
+
+    Returns
+    -------
+    ndarray of shape (n_classes,)
+        Rows to keep, rounded down, as in the paper.
+
+    Notes
+    -----
+    n'_i = n_1^zeta n_i^(1 - zeta), where n_1 is the smallest class and zeta, between 0 and 1, is
+    solved so that the sum is the fraction wanted.
+
+    Examples
+    --------
+    >>> power_law_sizes([2, 32], 10 / 34)
+    array([2, 8])
+    >>> power_law_sizes([2, 32], 0.01)
+    array([2, 2])
+    """
+    sizes = _check_sizes(class_sizes, fraction)
+    smallest, wanted = sizes.min(), fraction * sizes.sum()
+    if len(sizes) * smallest >= wanted:
+        return np.full(len(sizes), smallest, dtype=np.int64)
+
+    def kept(zeta: float) -> NDArray[np.float64]:
+        return smallest**zeta * sizes ** (1 - zeta)
+
+    return _round_down(kept(brentq(lambda zeta: kept(zeta).sum() - wanted, 0.0, 1.0)))
+
+
+SIZES = {"proportional": proportional_sizes, "power": power_law_sizes}
+
+
+def _check_sizes(class_sizes: ArrayLike, fraction: float) -> NDArray[np.float64]:
+    """Return class sizes as floats, once they and the fraction make sense."""
+    if not 0 < fraction <= 1:
+        raise ValueError(f"fraction must be above 0 and at most 1, got {fraction!r}.")
+    sizes: NDArray[Any] = column_or_1d(class_sizes)
+    if not len(sizes) or sizes.min() < 1 or np.any(sizes != np.floor(sizes)):
+        raise ValueError(
+            f"class_sizes must be whole numbers of 1 or more, got {sizes.tolist()!r}: "
+            "leave out classes without rows."
+        )
+    return sizes.astype(np.float64)
+
+
+def _round_down(sizes: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return whole sizes, none of them zero."""
+    return np.maximum(np.floor(sizes + ROUNDING), 1).astype(np.int64)

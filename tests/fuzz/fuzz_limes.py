@@ -1,0 +1,151 @@
+"""Changed model files: `python tests/fuzz/fuzz_limes.py [N] [SEED]`."""
+
+import json
+import tempfile
+from hashlib import sha256
+from pathlib import Path
+
+import numpy as np
+from mutations import NUMBERS, fuzz, main, mutate
+
+from limes import BorderMap
+from limes.affine import AffineMap
+from limes.loading import from_stored
+from limes.model_file.container import FRONT, MAGIC
+from limes.model_file.stored import StoredModel, parse_model, write_model
+from limes.schemes.one_vs_rest import OneVsRestScheme
+from limes.schemes.pairwise import PairwiseScheme
+from limes.schemes.shared import SharedScheme
+
+# Whole numbers and floats, as arrays hold them.
+VALUES = [np.int64(one).tobytes() for one in (0, 1, -1, 2, 3, 255, 2**31, 2**62, -(2**63))]
+VALUES += [np.float64(one).tobytes() for one in (0.0, -1.0, 1e-320, 1e30, 1e300, np.inf, np.nan)]
+VALUES += [np.int32(one).tobytes() for one in (-1, 2, 7, 2**31 - 1)]
+ROWS = np.random.default_rng(5).normal(size=(4, 3))
+
+
+def seeds():
+    """Small files with everything in them."""
+    rng = np.random.default_rng(0)
+    sparse = AffineMap.scaling(np.array([1.0, 2.0, -1.0]), np.array([0.5, 2.0, 0.1]))
+    dense = AffineMap(np.ones(3), rng.normal(size=(3, 2)))
+    names = np.array(["height", "width", "depth"], dtype=object)
+    extra = {"parameters": {"n_borders": 5, "blend": "auto"}, "attributes": {"agreement_": 0.5}}
+    models = [
+        StoredModel(PairwiseScheme(maps(rng, 3, sparse, 2), 3), np.array(list("abc")), 3, names),
+        StoredModel(PairwiseScheme(maps(rng, 3, dense, 1), 3, by_vote=False), np.arange(3), 3),
+        StoredModel(OneVsRestScheme(maps(rng, 3, None, 1), 3, True), np.arange(3.0), 3, **extra),
+        StoredModel(PairwiseScheme(maps(rng, 1, None, 3), 2), np.array([False, True]), 3),
+        StoredModel(SharedScheme(shared_map(rng, dense), 4), np.arange(4, dtype=np.int8), 3),
+    ]
+    return [written(model) for model in models]
+
+
+def maps(rng, n_maps, before, blend):
+    width = 3 if before is None else before.n_outputs
+    return tuple(
+        BorderMap.from_borders(
+            points=rng.normal(size=(n, width)),
+            normals=rng.normal(size=(n, width)),
+            before=before,
+            blend=blend,
+        )
+        for n in range(2, 2 + n_maps)
+    )
+
+
+def shared_map(rng, before):
+    shapes = (5, before.n_outputs), (5, 3, 4), (5, 4)
+    return (BorderMap(*(rng.normal(size=shape) for shape in shapes), before, 2),)
+
+
+def written(model):
+    with tempfile.TemporaryDirectory() as folder:
+        write_model(Path(folder, "m"), model)
+        return Path(folder, "m").read_bytes()
+
+
+def read(data, name):
+    """Read, and predict with whatever is taken for a model."""
+    fast = from_stored(parse_model(data, name), name=name)
+    if fast.n_features_in_ != ROWS.shape[1] or hasattr(fast, "feature_names_in_"):
+        return
+    try:
+        labels, probabilities = fast.predict(ROWS), fast.predict_proba(ROWS)
+    except ValueError as error:
+        if "float32" not in str(error):
+            raise
+        return
+    assert np.isin(labels, fast.classes_).all()
+    assert probabilities.shape == (len(ROWS), len(fast.classes_))
+
+
+def change(data, seeds, rng):
+    """Change the bytes of all, of the header, of the arrays, or values in the header."""
+    way = rng.integers(8)
+    if way == 0:
+        return mutate(data, seeds, rng)
+    n_header = FRONT.unpack(data[: FRONT.size])[2]
+    text = data[FRONT.size : FRONT.size + n_header].rstrip()
+    arrays = data[FRONT.size + n_header : -32]
+    if way == 1:
+        text = mutate(text, seeds, rng)
+    elif way <= 3:
+        arrays = change_arrays(arrays, rng)
+    else:
+        for _ in range(rng.integers(1, 4)):
+            text = change_header(text, rng)
+    return sealed(text, arrays)
+
+
+def sealed(text, arrays):
+    """Make lengths and checksum right, so that changes reach what comes after them."""
+    padded = text + b" " * (-(FRONT.size + len(text)) % 64)
+    size = FRONT.size + len(padded) + len(arrays) + 32
+    whole = FRONT.pack(MAGIC, 1, len(padded), size) + padded + arrays
+    return whole + sha256(whole).digest()
+
+
+def change_arrays(arrays, rng):
+    """Put other numbers of four or eight bytes in places where numbers are."""
+    changed = bytearray(arrays)
+    for _ in range(rng.integers(1, 5)):
+        place = int(rng.integers(len(arrays) // 8)) * 8
+        number = VALUES[rng.integers(len(VALUES))]
+        changed[place : place + len(number)] = number
+    return bytes(changed)
+
+
+def change_header(text, rng):
+    """Change one value of the header, which stays JSON."""
+    try:
+        header = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    places = list(all_places(header))
+    holder, key = places[rng.integers(len(places))]
+    other = places[rng.integers(len(places))]
+    choices = [None, True, 0, -1, 3, 2**31, 2**63, 2**70, 1e300, "", "nan", [], {}, [0], [[2, 2]]]
+    choices += [other[0][other[1]], NUMBERS[rng.integers(len(NUMBERS))].decode()]
+    holder[key] = choices[rng.integers(len(choices))]
+    try:
+        return json.dumps(header).encode()
+    except (ValueError, RecursionError):
+        return text
+
+
+def all_places(value):
+    """Give every place in nested lists and objects."""
+    keys = value.keys() if isinstance(value, dict) else range(len(value))
+    for key in keys:
+        yield value, key
+        if isinstance(value[key], dict | list):
+            yield from all_places(value[key])
+
+
+def run(n_files, *, seed=0, show=False):
+    return fuzz(read, seeds(), n_files, seed=seed, change=change, show=show)
+
+
+if __name__ == "__main__":
+    main(run)

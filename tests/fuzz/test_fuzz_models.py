@@ -1,0 +1,12 @@
+"""A short run of each fuzz target; `python tests/fuzz/fuzz_limes.py 1000000` is a long one."""
+
+import fuzz_libagf
+import fuzz_limes
+import pytest
+
+
+@pytest.mark.parametrize("target", [fuzz_limes, fuzz_libagf])
+def test_changed_files_are_refused_in_one_line_or_read(target):
+    tally = target.run(1000)
+    assert tally.n_read > 20
+    assert tally.n_refused > 500

@@ -1,0 +1,128 @@
+import errno
+import os
+import resource
+import signal
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from limes.atomic import replacing
+
+
+@pytest.fixture
+def old(tmp_path):
+    path = tmp_path / "model.limes"
+    path.write_bytes(b"old")
+    return path
+
+
+def write(path, data=b"new"):
+    with replacing(path) as stream:
+        stream.write(data)
+
+
+def test_a_new_file_takes_the_place_of_the_old_one(old):
+    write(old)
+    assert old.read_bytes() == b"new"
+    assert os.listdir(old.parent) == [old.name]
+
+
+def test_a_full_disk_leaves_the_old_file_and_nothing_else(old):
+    def pieces():
+        yield b"ne"
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(OSError, match="No space left"), replacing(old) as stream:
+        stream.writelines(pieces())
+    assert old.read_bytes() == b"old"
+    assert os.listdir(old.parent) == [old.name]
+
+
+def test_a_disk_that_is_full_when_the_bytes_reach_it_leaves_the_old_file(old, monkeypatch):
+    def fail(number):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OSError, match="No space left"):
+        write(old)
+    assert old.read_bytes() == b"old"
+    assert os.listdir(old.parent) == [old.name]
+
+
+def test_a_real_limit_on_the_size_of_files_leaves_the_old_one(old):
+    code = f"""
+        import resource, signal
+        from limes.atomic import replacing
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, {resource.RLIM_INFINITY}))
+        with replacing({str(old)!r}) as stream:
+            stream.write(bytes(1 << 20))
+    """
+    done = run(code)
+    assert done.returncode == 1
+    assert "File too large" in done.stderr
+    assert old.read_bytes() == b"old"
+    assert os.listdir(old.parent) == [old.name]
+
+
+@pytest.mark.parametrize("moment", ["while writing", "before renaming", "after renaming"])
+def test_a_killed_writer_leaves_the_old_file_or_the_new_one(old, moment):
+    code = f"""
+        import os, signal
+        from pathlib import Path
+        from limes.atomic import replacing
+        def die(*args, **options):
+            os.kill(os.getpid(), signal.SIGKILL)
+        if {moment!r} == "before renaming":
+            Path.replace = die
+        if {moment!r} == "after renaming":
+            Path.unlink = die
+        with replacing({str(old)!r}) as stream:
+            stream.write(b"ne")
+            stream.flush()
+            if {moment!r} == "while writing":
+                die()
+            stream.write(b"w")
+    """
+    assert run(code).returncode == -signal.SIGKILL
+    assert old.read_bytes() == (b"new" if moment == "after renaming" else b"old")
+
+
+def test_an_interrupt_leaves_nothing_behind(old):
+    with pytest.raises(KeyboardInterrupt), replacing(old):
+        raise KeyboardInterrupt
+    assert os.listdir(old.parent) == [old.name]
+
+
+def test_a_link_stays_a_link(old, tmp_path):
+    link = tmp_path / "link"
+    link.symlink_to(old)
+    write(link)
+    assert link.is_symlink()
+    assert old.read_bytes() == b"new"
+
+
+def test_what_is_no_plain_file_is_written_to_as_it_is():
+    done = run("""
+        from limes.atomic import replacing
+        with replacing("/dev/stdout") as stream:
+            stream.write(b"new")
+    """)
+    assert done.stdout == "new"
+
+
+def test_a_folder_is_refused(tmp_path):
+    with pytest.raises(IsADirectoryError):
+        write(tmp_path)
+
+
+def test_a_missing_folder_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        write(tmp_path / "nowhere" / "model.limes")
+
+
+def run(code):
+    command = [sys.executable, "-c", textwrap.dedent(code)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)

@@ -1,0 +1,164 @@
+"""Learning a map from what the source says: known answers, and maps that are good enough."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import expit
+
+from limes._core.training import TrainedMap, train
+from limes.queries import find_categories, spread_rows
+from limes.refine import find_doubt, fit_map, fit_sharpness, prepare_lessons
+from limes.schemes.choosing import Trial, agreement_of, choose, is_settled
+from limes.sources.recognize import Known, as_source
+
+
+def make_lessons(function, n_features=2, n_rows=2000):
+    rng = np.random.default_rng(0)
+    rows = rng.uniform(-1, 1, (n_rows, n_features))
+    source = as_source(function, Known(rows, None, False, rng))
+    return source, rows, prepare_lessons(source, rows, rng=rng)
+
+
+def decide(fitted, rows, blend):
+    """Return the logits of a map by their definition, in NumPy."""
+    slopes, offsets = fitted.functions()
+    scores = 0.5 * np.square(rows[:, None] - fitted.points).sum(axis=2)
+    order = np.argsort(scores, axis=1)[:, : blend + 1]
+    near = np.take_along_axis(scores, order, axis=1)
+    shares = near[:, blend:] - near[:, :blend]
+    shares /= shares.sum(axis=1, keepdims=True)
+    values = np.einsum("nd,nkqd->nkq", rows, slopes[order[:, :blend]]) + offsets[order[:, :blend]]
+    return np.einsum("nk,nkq->nq", shares, values)
+
+
+def test_one_point_learns_a_linear_source():
+    _, _, lessons = make_lessons(lambda X: X @ [1.0, -2.0] + 0.5)
+    fitted = fit_map(lessons, n_points=1, blend=1, rng=np.random.default_rng(1))
+    slopes, offsets = fitted.functions()
+    assert_allclose(slopes[0, 0], [2.0, -4.0], rtol=0.02)
+    assert_allclose(offsets[0, 0], 1.0, rtol=0.03)
+
+
+def test_a_few_points_learn_a_circle():
+    _, rows, lessons = make_lessons(lambda X: 4 * (np.hypot(*X.T) - 0.6))
+    fitted = fit_map(lessons, n_points=32, blend=4, rng=np.random.default_rng(1))
+    is_outside = np.hypot(*rows.T) > 0.6
+    assert np.mean((decide(fitted, rows, 4)[:, 0] > 0) == is_outside) > 0.99
+
+
+def test_training_moves_points_downhill():
+    _, _, lessons = make_lessons(lambda X: 4 * (np.hypot(*X.T) - 0.6))
+    rng = np.random.default_rng(0)
+    losses = []
+    for point_rate in (0.0, 0.01):
+        start = TrainedMap.start(
+            np.random.default_rng(5).uniform(-1, 1, (6, 2)), n_features=2, n_outputs=1, radius=1.0
+        )
+        losses.append(
+            train(
+                start,
+                lessons.rows,
+                lessons.targets,
+                weights=np.ones(len(lessons.rows), np.float32),
+                blend=3,
+                n_epochs=6,
+                n_batch=256,
+                rates=(0.02, point_rate, 0.005),
+                decay=0.01,
+                seed=int(rng.integers(100)),
+            )
+        )
+    assert losses[1] < losses[0]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"targets": np.zeros((9, 1), np.float32)},
+        {"targets": np.zeros((10, 1))},
+        {"weights": np.zeros(3, np.float32)},
+        {"rows": np.zeros((10, 3), np.float32)},
+        {"search": np.zeros((10, 5), np.float32)},
+        {"n_batch": 0},
+    ],
+)
+def test_the_trainer_refuses_arrays_that_do_not_fit(wrong):
+    start = TrainedMap.start(np.zeros((4, 2)), n_features=2, n_outputs=1, radius=1.0)
+    good = {
+        "rows": np.zeros((10, 2), np.float32),
+        "targets": np.zeros((10, 1), np.float32),
+        "weights": np.ones(10, np.float32),
+        "blend": 2,
+        "n_epochs": 1,
+        "n_batch": 4,
+        "rates": (0.1, 0.1, 0.1),
+        "decay": 0.0,
+        "seed": 0,
+    }
+    arguments = {**good, **wrong}
+    with pytest.raises((ValueError, TypeError)):
+        train(start, arguments.pop("rows"), arguments.pop("targets"), **arguments)
+
+
+def test_wide_rows_are_searched_in_few_components():
+    rng = np.random.default_rng(0)
+    mixing = rng.normal(size=(3, 120))
+
+    def decision(X):
+        return X @ mixing[0] / np.square(mixing[0]).sum()
+
+    rows = rng.normal(size=(600, 3)) @ mixing
+    source = as_source(decision, Known(rows, None, False, rng))
+    lessons = prepare_lessons(source, rows, rng=rng)
+    assert lessons.components.shape == (120, 32)
+    fitted = fit_map(lessons, n_points=4, blend=2, rng=rng)
+    slopes, _ = fitted.functions(lessons.components)
+    assert slopes.shape == (4, 1, 120)
+
+
+def test_categories_stay_categories():
+    rng = np.random.default_rng(0)
+    rows = np.column_stack([rng.integers(3, size=500), rng.normal(size=500)]).astype(float)
+    assert_array_equal(find_categories(rows), [True, False])
+    new = spread_rows(rows, np.ones(500), 1000, search=rows, rng=rng)
+    assert set(np.unique(new[:, 0])) <= {0.0, 1.0, 2.0}
+    assert len(np.unique(new[:, 1])) > 900
+
+
+def test_new_rows_are_where_the_source_is_in_doubt():
+    rng = np.random.default_rng(0)
+    rows = rng.uniform(-1, 1, (2000, 2))
+    doubt = (np.abs(rows[:, 0]) < 0.1).astype(float)
+    new = spread_rows(rows, doubt, 4000, search=rows, rng=rng)
+    assert np.mean(np.abs(new[:, 0]) < 0.2) > 0.6
+
+
+def test_doubt_is_one_on_the_border():
+    assert_allclose(find_doubt(np.array([[0.5, 0.5], [1.0, 0.0]])), [1.0, 0.0])
+
+
+def test_sharpness_makes_logits_into_the_sources_probabilities():
+    logits = np.random.default_rng(0).normal(size=(500, 1))
+    second = expit(3.0 * logits)
+    assert_allclose(fit_sharpness(logits, np.hstack([1 - second, second])), 3.0, rtol=1e-3)
+
+
+def trial(cost, agreement, error=0.01):
+    return Trial("shared", cost, 4, cost, agreement, error)
+
+
+def test_the_cheapest_within_an_error_of_the_best_is_chosen():
+    assert choose([trial(1, 0.80), trial(8, 0.955), trial(32, 0.96), trial(128, 0.95)]) == 1
+
+
+def test_trying_ends_when_more_points_do_not_help():
+    assert not is_settled([trial(1, 0.8), trial(8, 0.9), trial(32, 0.89)])
+    assert is_settled([trial(1, 0.8), trial(8, 0.9), trial(32, 0.89), trial(128, 0.9)])
+    assert is_settled([trial(1, 1.0)])
+
+
+def test_agreement_has_an_error_even_where_it_is_perfect():
+    agreement, error = agreement_of(np.zeros(100), np.zeros(100))
+    assert agreement == 1.0
+    assert 0 < error < 0.02
+    assert np.isnan(agreement_of(np.zeros(0), np.zeros(0))[0])
