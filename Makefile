@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 CORE := CMakeLists.txt pyproject.toml $(wildcard src/limes/_core/*.cpp src/limes/_core/*.hpp)
 
-.PHONY: run test test-slow fuzz lint sanitize valgrind clean
+.PHONY: run test test-slow fuzz lint sanitize valgrind check-arm64 clean
 
 run: $(VENV)/.run
 	$(BIN)/limes demo
@@ -45,6 +45,13 @@ valgrind: $(VENV)/.test
 	PYTHONMALLOC=malloc OPENBLAS_NUM_THREADS=1 valgrind --error-limit=no --track-origins=yes \
 	  --log-file=$(VALGRIND_LOG) $(BIN)/python tests/core/short_run.py
 	! grep -C 12 _native $(VALGRIND_LOG)
+
+# The kernel for arm64, in an emulator. Debian: g++-aarch64-linux-gnu and qemu-user.
+check-arm64:
+	mkdir -p build
+	aarch64-linux-gnu-g++ -std=c++17 -O3 -ffp-contract=off -static -DLIMES_PATH=generic -Isrc/limes/_core \
+	  tests/core/check_kernel.cpp src/limes/_core/kernel.cpp -o build/check_kernel_arm64
+	qemu-aarch64 build/check_kernel_arm64
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)

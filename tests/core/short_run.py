@@ -27,8 +27,18 @@ def check(path, double, blend, n_points, projection):
         assert maps.predictor("abc")(X) == [maps.predictor("abc")(row) for row in X]
 
 
+def check_groups(path, double):
+    rng = np.random.default_rng(0)
+    spec = random_spec(rng, 1100, 2, draw=small_integers)
+    X = small_integers(rng, (60, 2))
+    chosen = spec.build(cpu=path, double=double).nearest(X)
+    assert_array_equal(chosen, definition.nearest(spec, X))
+
+
 if __name__ == "__main__":
     projections = [None, np.eye(11)[:, :5]]
     for case in itertools.product(cpu_paths(), [False, True], [1, 3], [1, 37], projections):
         check(*case)
+    for case in itertools.product(cpu_paths(), [False, True]):
+        check_groups(*case)
     print("all tasks agree with their definition")
