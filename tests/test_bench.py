@@ -253,6 +253,19 @@ def test_the_picture_shows_time_and_skill_of_each_row(outcome):
         assert ax.get_xscale() == "log"
 
 
+def test_a_method_far_below_the_others_is_named_at_the_foot(outcome):
+    pytest.importorskip("matplotlib")
+    from limes.bench.picture import draw_dataset
+
+    rows = [
+        replace(row, uncertainty_coefficient=0.25 if row.method == "linear" else 0.9)
+        for row in rows_of(outcome)
+    ]
+    ax = draw_dataset(rows).axes[0]
+    assert [text.get_text() for text in ax.texts] == ["0.25"]
+    assert 0.78 < ax.get_ylim()[0] < 0.9
+
+
 def command(*words):
     parser = argparse.ArgumentParser()
     add_parser(parser.add_subparsers())
