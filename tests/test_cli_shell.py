@@ -41,17 +41,14 @@ limes info heart.svm --json > rows.json
 limes export heart.limes --to c -o heart.h
 limes subsample heart.svm 0.5 -o half.svm
 
-for to in csv parquet arrow npz vec svm.bz2; do
+for to in csv parquet vec; do
     limes convert heart.t "rows.$to"
     limes predict heart.limes "rows.$to" -o "out.$to.txt"
 done
 cut -d ' ' -f 1 fast.txt | tail -n +2 > labels.txt
 cmp out.csv.txt labels.txt
 cmp out.parquet.txt labels.txt
-cmp out.arrow.txt labels.txt
-cmp out.npz.txt labels.txt
-cmp out.svm.bz2.txt labels.txt
-wc -l < out.vec.txt
+test "$(wc -l < out.vec.txt)" -eq "$(wc -l < labels.txt)"
 
 # other sources, from a table
 limes train --model agf heart.csv --scale -o agf.model
