@@ -362,7 +362,8 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     def _check_rows(self, X: ArrayLike) -> Any:
         """Return rows as the core takes them; block by block it is seen whether they are finite."""
-        check_is_fitted(self, "scheme_")
+        if not hasattr(self, "scheme_"):  # asking scikit-learn takes longer than a row
+            check_is_fitted(self, "scheme_")
         if self._is_plain(X):
             return X
         return validate_data(
