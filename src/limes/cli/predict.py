@@ -75,7 +75,9 @@ def run(args: argparse.Namespace) -> int:
         create_answers(args.output, classes=model.classes.tolist(), kind=args.to) as answers,
         Progress("predicting", rows.n_rows) as progress,
     ):
-        n_rows = predict_file(model, rows, answers, progress, with_proba=args.proba)
+        n_rows = predict_file(
+            model, rows, answers=answers, progress=progress, with_proba=args.proba
+        )
     if str(args.output) != "-":
         show(
             {"output": str(args.output), "n_rows": n_rows},
@@ -86,7 +88,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def predict_file(
-    model: Any, rows: Any, answers: Any, progress: Progress, *, with_proba: bool
+    model: Any, rows: Any, *, answers: Any, progress: Progress, with_proba: bool
 ) -> int:
     """Label all pieces of a file.
 

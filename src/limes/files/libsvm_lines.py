@@ -43,7 +43,7 @@ class Lines(NamedTuple):
         return int(self.features.max(initial=0))
 
 
-def parse_lines(text: bytes, name: str, first_line: int) -> Lines:
+def parse_lines(text: bytes, *, name: str, first_line: int) -> Lines:
     """Read whole lines of LIBSVM text.
 
     Numbers are read by pyarrow, several times as fast as by scikit-learn's loader, which reads

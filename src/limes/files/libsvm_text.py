@@ -44,7 +44,7 @@ def _read_batches(stream: IO[bytes], name: str, n_features: int | None) -> Itera
     """Go through the pieces of a text."""
     first_line = 1
     for text in _read_chunks(stream, name):
-        lines = parse_lines(text, name, first_line)
+        lines = parse_lines(text, name=name, first_line=first_line)
         if n_features is not None and lines.n_features > n_features:
             _refuse_width(text, lines, name=name, first_line=first_line, n_features=n_features)
         if len(lines.labels):

@@ -149,7 +149,7 @@ def draw_confusion(matrix: NDArray[np.int64], classes: Labels, ax: "Axes") -> No
     ax.set(xlabel="label given", ylabel="true class")
 
 
-def draw_plane(fast: BordersClassifier, plane: Plane, X: Array, y: Labels, ax: "Axes") -> None:
+def draw_plane(fast: BordersClassifier, plane: Plane, *, X: Array, y: Labels, ax: "Axes") -> None:
     """Draw decision regions in a plane, rows, border points and the directions across.
 
     Parameters

@@ -311,26 +311,35 @@ def _borders(fast: Any, comparison: Comparison, X: Any) -> str:
     names = getattr(fast, "feature_names_in_", None)
     plane = find_plane(dense, None if names is None else tuple(map(str, names)))
     figure, axes = small_figure(8.4, 5.6)
-    draw_plane(fast, plane, dense, labels[:n_drawn], axes)
+    draw_plane(fast, plane, X=dense, y=labels[:n_drawn], ax=axes)
     alt = (
         f"Decision regions of {len(fast.classes_)} classes in a plane, with rows, border points "
         "and an arrow across the border at each."
     )
-    return _section("Borders", as_image(figure, alt), _plane_note(plane.share, X.shape[1]))
+    is_shared = any(one.n_outputs > 1 for one in fast.scheme_.maps)
+    return _section(
+        "Borders", as_image(figure, alt), _plane_note(plane.share, X.shape[1], is_shared)
+    )
 
 
-def _plane_note(share: float, n_features: int) -> str:
+def _plane_note(share: float, n_features: int, is_shared: bool) -> str:
     """Say what the plane is."""
+    black = (
+        "points of the map, which may lie anywhere, and the direction in which the likeliest class "
+        "at each gains most on the next"
+        if is_shared
+        else "border points and the direction across the border at each"
+    )
     common = (
         "Shades: the answer of the fast model. Dots: rows, in the colour of their class. Black: "
-        "border points and the direction across the border at each."
+        f"{black}."
     )
     if n_features == 2:
         return common
     return (
         f"{common} The plane of the first two principal components shows {share:.0%} of the "
         f"variance of {n_features} features: shades are a cut through the middle of the rows, and "
-        "rows and the border points nearest to it are seen from above."
+        "rows and the points nearest to it are seen from above."
     )
 
 
