@@ -8,7 +8,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from limes.affine import as_affine
-from limes.border_map import BorderMap, is_projected, row_cost
+from limes.border_map import BorderMap, compile_maps, is_projected, row_cost
 
 
 def decide(one, X):
@@ -124,3 +124,13 @@ def test_arrays_are_frozen():
     line = BorderMap.from_borders(points=[[0.0, 1.0]], normals=[[0.0, 2.0]])
     with pytest.raises(ValueError, match="read-only"):
         line.points[0, 0] = 1.0
+
+
+def test_a_one_sided_map_does_not_end_the_blending_of_the_others():
+    flat = BorderMap.constant(np.array([0.0]), 2.0)
+    points, normals = [[0.0], [2.0], [5.0]], [[1.0], [3.0], [1.0]]
+    blended = BorderMap.from_borders(points=points, normals=normals, blend=2)
+    rows = np.array([[0.9], [1.7]])
+    both = compile_maps([flat, blended]).decide(rows)
+    assert_array_equal(both[:, 0], [2.0, 2.0])
+    assert_allclose(both[:, 1:], blended.decide(rows), rtol=1e-5)

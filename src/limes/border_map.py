@@ -230,7 +230,7 @@ def compile_maps(
         center,
         parts,
         projection=projection,
-        blend=int(maps[0].blend),
+        blend=max(int(one.blend) for one in maps),  # a one-sided map has none of its own
         double=double,
         pairs=pairs,
     )
