@@ -2,6 +2,7 @@
 
 from limes._core.maps import Maps
 from limes._core.paths import cpu_path, cpu_paths
+from limes._core.sums import RbfVectors
 from limes._core.threads import thread_count
 
-__all__ = ["Maps", "cpu_path", "cpu_paths", "thread_count"]
+__all__ = ["Maps", "RbfVectors", "cpu_path", "cpu_paths", "thread_count"]

@@ -61,3 +61,20 @@ def fit_map(
     seed: int,
     cpu: str,
 ) -> float: ...
+
+class RbfVectors:
+    def __init__(self, vectors: NDArray[Any], gamma: float, cpu: str) -> None: ...
+    def sums(
+        self, X: NDArray[Any], weights: NDArray[Any], out: NDArray[Any], n_threads: int, /
+    ) -> None: ...
+    def sums_and_gradients(
+        self,
+        X: NDArray[Any],
+        weights: NDArray[Any],
+        sums: NDArray[Any],
+        gradients: NDArray[Any],
+        n_threads: int,
+        /,
+    ) -> None: ...
+    @property
+    def n_features(self) -> int: ...

@@ -5,9 +5,12 @@ namespace limes {
 
 extern const Path path_generic;
 extern const FitPath fit_path_generic;
+extern const SumsPath sums_path_generic;
 #if defined(LIMES_X86_PATHS)
 extern const FitPath fit_path_avx2;
 extern const FitPath fit_path_avx512;
+extern const SumsPath sums_path_avx2;
+extern const SumsPath sums_path_avx512;
 extern const Path path_avx2;
 extern const Path path_avx512;
 #endif
@@ -47,6 +50,16 @@ const FitPath* find_fit_path(const std::string& name) {
         if (std::string(path->name) == fit->name) return fit;
 #endif
     return &fit_path_generic;
+}
+
+const SumsPath* find_sums_path(const std::string& name) {
+    const Path* path = find_path(name);
+    if (!path) return nullptr;
+#if defined(LIMES_X86_PATHS)
+    for (const SumsPath* sums : {&sums_path_avx512, &sums_path_avx2})
+        if (std::string(path->name) == sums->name) return sums;
+#endif
+    return &sums_path_generic;
 }
 
 }  // namespace limes

@@ -5,6 +5,7 @@
 
 #include "core.hpp"
 #include "fit.hpp"
+#include "sums.hpp"
 
 namespace limes {
 
@@ -16,5 +17,8 @@ const Path* find_path(const std::string& name);
 
 // The trainer of the path of that name, or null.
 const FitPath* find_fit_path(const std::string& name);
+
+// The sums of kernels of the path of that name, or null.
+const SumsPath* find_sums_path(const std::string& name);
 
 }  // namespace limes

@@ -2,16 +2,12 @@
 #include "answers.hpp"
 #include "core.hpp"
 #include "named.hpp"
+#include "paths.hpp"
 #include "room.hpp"
 #include "rows.hpp"
 #include "search.hpp"
 #include "values.hpp"
 #include "vectors.hpp"
-
-#define LIMES_JOIN_(a, b) a##b
-#define LIMES_JOIN(a, b) LIMES_JOIN_(a, b)
-#define LIMES_TEXT_(a) #a
-#define LIMES_TEXT(a) LIMES_TEXT_(a)
 
 namespace limes {
 namespace {

@@ -23,7 +23,7 @@ struct Engine {
     void run(Job<Real>& job, size_t n_threads) const {
         job.model = &packed.model();
         const nb::gil_scoped_release release;
-        run_parallel(kernel, job, n_threads);
+        run_parallel<Real>(kernel, job, n_threads);
     }
 
     // One row, in memory that the thread keeps for the next one.

@@ -7,6 +7,7 @@
 #include "fit_map.hpp"
 #include "maps.hpp"
 #include "predictor.hpp"
+#include "rbf.hpp"
 
 namespace nb = nanobind;
 
@@ -20,6 +21,7 @@ NB_MODULE(_native, m) {
     using namespace nb::literals;
     using limes::Maps;
     using limes::Predictor;
+    using limes::RbfVectors;
     m.doc() = "The compiled core of limes.";
     m.def("cpu_paths", &list_paths);
     m.def("fit_map", &limes::fit_map, "rows"_a, "search"_a, "targets"_a, "weights"_a, "anchors"_a,
@@ -43,4 +45,10 @@ NB_MODULE(_native, m) {
     nb::class_<Predictor>(m, "Predictor")
         .def(nb::init<nb::object, nb::object>(), "maps"_a, "labels"_a.none())
         .def("__call__", &Predictor::call, "row"_a.none());
+    nb::class_<RbfVectors>(m, "RbfVectors")
+        .def(nb::init<nb::handle, double, const std::string&>(), "vectors"_a, "gamma"_a, "cpu"_a)
+        .def("sums", &RbfVectors::sums, "X"_a.none(), "weights"_a, "out"_a, "n_threads"_a)
+        .def("sums_and_gradients", &RbfVectors::sums_and_gradients, "X"_a.none(), "weights"_a,
+             "sums"_a, "gradients"_a, "n_threads"_a)
+        .def_prop_ro("n_features", &RbfVectors::n_features);
 }

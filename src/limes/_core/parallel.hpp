@@ -8,6 +8,7 @@
 
 #include "core.hpp"
 #include "packed.hpp"
+#include "sums.hpp"
 
 namespace limes {
 
@@ -27,14 +28,20 @@ double work_per_row(const Job<Real>& job) {
     return work + double(model.n_features);
 }
 
-template <class Real>
-size_t useful_threads(const Job<Real>& job, size_t n_threads) {
+inline double work_per_row(const SumsJob& job) {
+    // An exponential costs as much as some twenty multiply-adds.
+    const size_t products = job.n_features * (job.gradients ? 2 : 1) + job.n_outputs + 20;
+    return double(job.vectors.n_columns) * double(products);
+}
+
+template <class AnyJob>
+size_t useful_threads(const AnyJob& job, size_t n_threads) {
     const double most = double(job.rows.count) * work_per_row(job) / least_work;
     return most < double(n_threads) ? std::max(size_t(1), size_t(most)) : n_threads;
 }
 
-template <class Real>
-void run_parallel(const Kernel<Real>& kernel, const Job<Real>& job, size_t n_threads) {
+template <class Real, class AnyKernel, class AnyJob>
+void run_parallel(const AnyKernel& kernel, const AnyJob& job, size_t n_threads) {
     const size_t n = job.rows.count;
     if (n == 0) return;
     const size_t tiles = (n + kernel.layout.rows - 1) / kernel.layout.rows;
