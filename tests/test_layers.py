@@ -14,7 +14,7 @@ STEPS = {
     "atomic": 0,
     "affine": 0.5,
     "rows": 0.5,
-    "kernels": 0,
+    "kernels": 0.25,
     "coupling": 0,
     "platt": 0,
     "svm_machine": 0.5,

@@ -8,7 +8,7 @@ from sklearn.datasets import make_blobs
 from sklearn.exceptions import NotFittedError
 from sklearn.svm import SVC, SVR, NuSVC
 
-from limes import svm_machine
+from limes import kernels
 from limes.coupling import class_pairs, count_votes
 from limes.kernels import Kernel
 from limes.svm_machine import SvmMachine
@@ -93,12 +93,15 @@ def test_votes_are_the_labels_of_scikit_learn():
     assert_array_equal(svc.classes_[votes.argmax(axis=1)], svc.predict(X))
 
 
-def test_blocks_do_not_change_the_answer(monkeypatch):
+@pytest.mark.parametrize("most_fused", [0, 256])
+def test_blocks_do_not_change_the_answer(monkeypatch, most_fused):
+    monkeypatch.setattr(kernels, "MOST_FUSED_FEATURES", most_fused)
     svc, X = fitted(4, gamma=0.3)
     machine = SvmMachine.from_sklearn(svc)
     whole = machine.values(X), *machine.pair_values_and_gradients(X, 1, 3)
-    monkeypatch.setattr(svm_machine, "BLOCK_KERNELS", 1)
-    monkeypatch.setattr(svm_machine, "MIN_BLOCK_ROWS", 7)
+    monkeypatch.setattr(kernels, "BLOCK_KERNELS", 1)
+    monkeypatch.setattr(kernels, "MIN_BLOCK_ROWS", 7)
+    monkeypatch.setattr(kernels, "FUSED_BLOCK_ROWS", 7)
     pieces = machine.values(X), *machine.pair_values_and_gradients(X, 1, 3)
     for expected, found in zip(whole, pieces, strict=True):
         assert_allclose(found, expected, rtol=1e-10, atol=1e-12)

@@ -1,16 +1,32 @@
 """Kernels of support vector machines: blocks of values, and gradients of weighted sums."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["KERNELS", "Kernel", "KernelVectors"]
+from limes._core import RbfVectors, thread_count
+
+__all__ = ["KERNELS", "FusedVectors", "Kernel", "KernelVectors", "ready_vectors"]
 
 Array = NDArray[np.float64]
 
 KERNELS = ("linear", "poly", "rbf", "sigmoid")
+
+# Kernels in one block: 2 MB of float64 stays in the cache between the product and the exponential.
+BLOCK_KERNELS = 1 << 18
+
+# Fewer rows than this make a poor matrix product, however many support vectors there are.
+MIN_BLOCK_ROWS = 64
+
+# Rows in one block where no block of kernels is made: enough for several threads.
+FUSED_BLOCK_ROWS = 4096
+
+# Up to here the fused sums are quicker than products and NumPy's exponential: 4 times for 2 to 8
+# features, 2 times for 100, 1.3 times for 256 (`benchmarks/kernel_sums.py`).
+MOST_FUSED_FEATURES = 256
 
 
 @dataclass(frozen=True)
@@ -131,6 +147,10 @@ class KernelVectors:
         some._right, some._shift = self._right[places], self._shift
         return some
 
+    def block_rows(self) -> int:
+        """Return how many rows make a block of kernels that stays in the cache."""
+        return max(MIN_BLOCK_ROWS, BLOCK_KERNELS // max(len(self._right), 1))
+
     def extend(self, X: ArrayLike) -> Array:
         """Return the extended rows l(x), for the methods whose names begin with ``extended``."""
         rows = np.asarray(X, dtype=np.float64)
@@ -197,6 +217,85 @@ class KernelVectors:
         if self.kernel.name == "sigmoid":
             np.subtract(1.0, np.square(kernels, out=kernels), out=kernels)
         return sums, kernels
+
+
+class FusedVectors:
+    """Vectors of a Gaussian kernel, for sums in the core, which makes no block of kernels.
+
+    It answers what `KernelVectors` does, to rounding.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        ``rbf``.
+    vectors : array-like of shape (n_vectors, n_features)
+        Vectors s_i.
+
+    Examples
+    --------
+    >>> ready = FusedVectors(Kernel("rbf", gamma=0.5), [[0.0], [2.0]])
+    >>> rows = ready.extend([[1.0]])
+    >>> ready.extended_sums(rows, np.array([1.0, -1.0]))
+    array([0.])
+    """
+
+    def __init__(self, kernel: Kernel, vectors: ArrayLike) -> None:
+        self.kernel = kernel
+        self._vectors = np.asarray(vectors, dtype=np.float64)
+
+    def __getstate__(self) -> dict[str, object]:
+        # What the core packed can be packed again, and is no Python object to copy.
+        return {name: value for name, value in vars(self).items() if name != "_core"}
+
+    @cached_property
+    def _core(self) -> RbfVectors:
+        """The vectors as the core packs them."""
+        return RbfVectors(self._vectors, self.kernel.gamma)
+
+    def part(self, places: slice) -> Self:
+        """Return some of the vectors."""
+        return type(self)(self.kernel, self._vectors[places])
+
+    def block_rows(self) -> int:
+        """Return how many rows to ask at once."""
+        return FUSED_BLOCK_ROWS
+
+    def extend(self, X: ArrayLike) -> Array:
+        """Return the rows, which need nothing more here."""
+        return np.asarray(X, dtype=np.float64)
+
+    def extended_sums(self, left: Array, weights: Array) -> Array:
+        """Return sum_i c_iq K(x, s_i), (n_rows, q), or (n_rows,) for weights (n_vectors,)."""
+        if not len(self._vectors):
+            return np.zeros((len(left), *weights.shape[1:]))
+        columns = weights if weights.ndim == 2 else weights[:, None]
+        sums = self._core.sums(left, columns, n_threads=thread_count(-1))
+        return sums if weights.ndim == 2 else sums[:, 0]
+
+    def extended_sums_and_gradients(self, left: Array, weights: Array) -> tuple[Array, Array]:
+        """Return sum_i c_i K(x, s_i), (n_rows,), and its gradient by x, (n_rows, n_features)."""
+        if not len(self._vectors):
+            return np.zeros(len(left)), np.zeros_like(left)
+        return self._core.sums_and_gradients(left, weights, n_threads=thread_count(-1))
+
+
+def ready_vectors(kernel: Kernel, vectors: ArrayLike) -> KernelVectors | FusedVectors:
+    """Make vectors ready for many rows, in the way that is quicker for them.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        Which kernel.
+    vectors : array-like of shape (n_vectors, n_features)
+        Vectors s_i.
+
+    Returns
+    -------
+    KernelVectors or FusedVectors
+        For ``extended_sums`` and ``extended_sums_and_gradients``.
+    """
+    is_fused = kernel.name == "rbf" and np.shape(vectors)[1] <= MOST_FUSED_FEATURES
+    return (FusedVectors if is_fused else KernelVectors)(kernel, vectors)
 
 
 def _extend_vectors(kernel: Kernel, vectors: Array) -> tuple[Array, Array | float]:

@@ -12,20 +12,14 @@ from sklearn.svm import SVC, NuSVC
 from sklearn.utils.validation import check_is_fitted
 
 from limes.coupling import class_pairs
-from limes.kernels import Kernel, KernelVectors
+from limes.kernels import FusedVectors, Kernel, KernelVectors, ready_vectors
 
 __all__ = ["SvmMachine"]
 
 Array = NDArray[np.float64]
 
 # Some support vectors and their weights.
-Side = tuple[KernelVectors, Array]
-
-# Kernels in one block: 2 MB of float64 stays in the cache between the product and the exponential.
-BLOCK_KERNELS = 1 << 18
-
-# Fewer rows than this make a poor matrix product, however many support vectors there are.
-MIN_BLOCK_ROWS = 64
+Side = tuple[KernelVectors | FusedVectors, Array]
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,7 +157,7 @@ class SvmMachine:
         """
         rows = self._check_rows(X)
         values = np.empty((rows.shape[0], len(self.intercepts)))
-        for block, left in self._extended_blocks(rows, int(self.n_support.max())):
+        for block, left in self._extended_blocks(rows, self._class_sides):
             sums = [part.extended_sums(left, weights) for part, weights in self._class_sides]
             for pair, (first, second) in enumerate(class_pairs(self.n_classes)):
                 np.add(sums[first][:, second - 1], sums[second][:, first], out=values[block, pair])
@@ -188,7 +182,7 @@ class SvmMachine:
         rows = self._check_rows(X)
         intercept, sides = self._pair_sides(first, second)
         values = np.full(rows.shape[0], -intercept)
-        for block, left in self._extended_blocks(rows, _count_vectors(sides)):
+        for block, left in self._extended_blocks(rows, sides):
             for part, weights in sides:
                 values[block] += part.extended_sums(left, weights)
         return values
@@ -232,7 +226,7 @@ class SvmMachine:
         rows = self._check_rows(X)
         intercept, sides = self._pair_sides(first, second)
         values, gradients = np.full(rows.shape[0], -intercept), np.zeros(rows.shape)
-        for block, left in self._extended_blocks(rows, _count_vectors(sides)):
+        for block, left in self._extended_blocks(rows, sides):
             for part, weights in sides:
                 part_values, part_gradients = part.extended_sums_and_gradients(left, weights)
                 values[block] += part_values
@@ -255,7 +249,7 @@ class SvmMachine:
     @cached_property
     def _class_sides(self) -> list[Side]:
         """Each class's vectors with their negated coefficients: larger means the second class."""
-        ready = KernelVectors(self.kernel, self.vectors)
+        ready = ready_vectors(self.kernel, self.vectors)
         ends = np.cumsum(self.n_support)
         places = [slice(end - n, end) for end, n in zip(ends, self.n_support, strict=True)]
         return [(ready.part(place), -self.dual_coef[:, place].T) for place in places]
@@ -285,10 +279,10 @@ class SvmMachine:
             )
         return rows
 
-    def _extended_blocks(self, rows: Any, n_vectors: int) -> Iterator[tuple[slice, Array]]:
+    def _extended_blocks(self, rows: Any, sides: list[Side]) -> Iterator[tuple[slice, Array]]:
         """Go through the rows, a block at a time, dense and extended for the kernel."""
-        ready = self._class_sides[0][0]
-        n_block = max(MIN_BLOCK_ROWS, BLOCK_KERNELS // max(n_vectors, 1))
+        ready = sides[0][0]
+        n_block = min(part.block_rows() for part, _ in sides)
         for start in range(0, rows.shape[0], n_block):
             block = slice(start, start + n_block)
             yield block, ready.extend(_to_dense(rows[block]))
@@ -307,11 +301,6 @@ class SvmMachine:
             found = getattr(self, name).shape
             if found != shape or (name == "vectors" and len(shape) != 2):
                 raise ValueError(f"{name} must have shape {shape!r}, got {found!r}.")
-
-
-def _count_vectors(sides: list[Side]) -> int:
-    """Return the larger number of vectors: the width of the widest block."""
-    return max(len(weights) for _, weights in sides)
 
 
 def _to_dense(array: Any) -> Array:

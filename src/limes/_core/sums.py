@@ -10,10 +10,6 @@ from limes._core.paths import cpu_path
 
 Array = NDArray[Any]
 
-# Beyond this the two products outweigh the exponentials, and BLAS is as quick (measured: 4 times
-# quicker than NumPy for 2 to 8 features, 2 times for 100, 1.3 to 1.6 times for 256).
-MOST_FEATURES = 256
-
 
 class RbfVectors:
     """Vectors s_i made ready for sums of exp(-gamma |x - s_i|²) over many rows.
