@@ -18,7 +18,9 @@ test-slow: $(VENV)/.test
 # A million damaged files for each reader.
 fuzz: $(VENV)/.test
 	$(BIN)/python tests/fuzz/fuzz_limes.py 1000000
+	$(BIN)/python tests/fuzz/fuzz_source.py 1000000
 	$(BIN)/python tests/fuzz/fuzz_libagf.py 1000000
+	$(BIN)/python tests/fuzz/fuzz_libsvm_model.py 1000000
 	$(BIN)/python tests/fuzz/fuzz_rows.py 1000000
 
 lint: $(VENV)/.lint

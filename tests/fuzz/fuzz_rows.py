@@ -1,13 +1,11 @@
 """Changed files of rows: `python tests/fuzz/fuzz_rows.py [N] [SEED] [FORMAT]`."""
 
-import os
 import sys
 import tempfile
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
-from mutations import fuzz, main
+from mutations import fuzz, main, own_folder
 
 from limes.files import RowOptions, create_rows, open_rows
 
@@ -57,18 +55,6 @@ def reader(kind):
             path.unlink()
 
     return read
-
-
-@contextmanager
-def own_folder():
-    """Work in a folder of our own, so that messages begin with the names of files."""
-    before = Path.cwd()
-    with tempfile.TemporaryDirectory() as folder:
-        os.chdir(folder)
-        try:
-            yield
-        finally:
-            os.chdir(before)
 
 
 def run(n_files, *, seed=0, show=False, kind="libsvm"):

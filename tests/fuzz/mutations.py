@@ -1,11 +1,15 @@
 """Change the bytes of good files at random, and see that readers refuse them politely."""
 
+import os
 import re
 import resource
 import sys
+import tempfile
 import time
 import warnings
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -124,6 +128,18 @@ def replace_number(data, seeds, rng):
 
 
 CHANGES = (flip, put, cut, repeat, splice, replace_number, replace_number)
+
+
+@contextmanager
+def own_folder():
+    """Work in a folder of our own, so that messages begin with the names of files."""
+    before = Path.cwd()
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        try:
+            yield
+        finally:
+            os.chdir(before)
 
 
 def main(run):

@@ -1,11 +1,15 @@
 """A short run of each fuzz target; `python tests/fuzz/fuzz_limes.py 1000000` is a long one."""
 
 import fuzz_libagf
+import fuzz_libsvm_model
 import fuzz_limes
+import fuzz_source
 import pytest
 
+TARGETS = (fuzz_limes, fuzz_source, fuzz_libagf, fuzz_libsvm_model)
 
-@pytest.mark.parametrize("target", [fuzz_limes, fuzz_libagf])
+
+@pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.__name__)
 def test_changed_files_are_refused_in_one_line_or_read(target):
     tally = target.run(1000)
     assert tally.n_read > 20
