@@ -123,6 +123,15 @@ def test_a_mistake_is_told_in_one_line(words, expected, capsys):
     assert expected in refused(capsys, *words)
 
 
+@pytest.mark.parametrize("rows", ["train.svm", "test.csv", "test.csv.gz"])
+def test_an_output_without_a_folder_is_not_blamed_on_the_rows(rows, folder, tmp_path, capsys):
+    if rows.endswith(".gz"):
+        run("convert", folder / "test.csv", folder / rows)
+    out = tmp_path / "none" / "out.txt"
+    message = refused(capsys, "predict", folder / "fast.limes", folder / rows, "-o", out)
+    assert message == f"limes: {out}: there is no folder '{out.parent}'.\n"
+
+
 def test_a_fault_of_ours_is_one_line_too(capsys, monkeypatch, folder):
     monkeypatch.setattr("limes.cli.info._describe_model", lambda path: 1 / 0)
     assert main(["info", str(folder / "fast.limes")]) == 1

@@ -2,6 +2,7 @@
 
 import bz2
 import gzip
+import io
 import lzma
 import sys
 import zlib
@@ -26,9 +27,30 @@ def open_input(path: Path) -> Iterator[IO[bytes]]:
     if str(path) == "-":
         yield sys.stdin.buffer
         return
-    opener = OPENERS.get(compression_of(path), open)
-    with opener(path, "rb") as stream, damage_named(path):
-        yield stream
+    opener = OPENERS.get(compression_of(path))
+    if opener is None:
+        with path.open("rb") as stream:
+            yield stream
+        return
+    with opener(path, "rb") as stream, io.BufferedReader(_Decompressed(stream, path)) as checked:
+        yield checked
+
+
+class _Decompressed(io.RawIOBase):
+    """What a decompressor gives; where it gives up, the file is at fault and is named."""
+
+    def __init__(self, stream: IO[bytes], path: Path) -> None:
+        self._stream = stream
+        self._path = path
+
+    def readable(self) -> bool:
+        """Tell that one can read."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill a buffer, as far as it goes."""
+        with _damage_named(self._path):
+            return int(self._stream.readinto(buffer))  # type: ignore[attr-defined]
 
 
 def shorten(error: BaseException) -> str:
@@ -38,7 +60,7 @@ def shorten(error: BaseException) -> str:
 
 
 @contextmanager
-def damage_named(path: Path) -> Iterator[None]:
+def _damage_named(path: Path) -> Iterator[None]:
     """Say which file is damaged where a decompressor gives up."""
     try:
         yield
