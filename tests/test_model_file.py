@@ -54,6 +54,18 @@ def sealed(data):
     return data + sha256(data).digest()
 
 
+def trial(**changed):
+    """One line of the trade-off as a file has it."""
+    sizes = {"n_borders": 5, "blend": 1, "cost": 10}
+    return {
+        "scheme": "shared",
+        **sizes,
+        "agreement": 0.5,
+        "error": 0.1,
+        "is_chosen": True,
+    } | changed
+
+
 def refusal(path, data):
     """The message with which bytes are refused, which is one line and names the file."""
     path.write_bytes(data)
@@ -86,6 +98,17 @@ class TestRoundTrip:
         fast, again = fitted(votes_scaled), limes.load(saved)
         for name in ("agreement_", "agreement_error_", "cost_", "n_borders_", "one_sided_"):
             assert getattr(again, name) == getattr(fast, name)
+
+    def test_what_the_fit_tried_is_kept(self, tmp_path, moons):
+        fast = BordersClassifier(SVC(gamma=2), random_state=0).fit(*moons)
+        fast.save(tmp_path / "m.limes")
+        assert len(fast.tradeoff_) > 1
+        assert limes.load(tmp_path / "m.limes").tradeoff_ == fast.tradeoff_
+
+    def test_a_file_that_does_not_say_what_was_tried_is_read(self, tmp_path, saved):
+        path = tmp_path / "m.limes"
+        path.write_bytes(change_header(saved.read_bytes(), lambda header: header.pop("tradeoff")))
+        assert limes.load(path).tradeoff_ == []
 
     def test_parameters_are_kept_but_not_those_of_the_machine(self, saved):
         fast, again = fitted(votes_scaled), limes.load(saved)
@@ -386,6 +409,12 @@ class TestHostileHeader:
             (lambda h: h["attributes"].update(predict=1), "names of attributes"),
             (lambda h: h["attributes"].update(cost_=1e400), "expected"),
             (lambda h: h["attributes"].update(cost_={"kind": "float", "text": "1"}), "'nan'"),
+            (lambda h: h["attributes"].update(tradeoff_=[]), "names of attributes"),
+            (lambda h: h.update(tradeoff=7), "'tradeoff'"),
+            (lambda h: h.update(tradeoff=[7]), "'tradeoff'"),
+            (lambda h: h.update(tradeoff=[{"cost": 1}]), "'tradeoff'"),
+            (lambda h: h.update(tradeoff=[trial(cost=1.5)]), "int 'cost'"),
+            (lambda h: h.update(tradeoff=[trial(agreement=[])]), "float 'agreement'"),
         ],
     )
     def test_a_header_that_does_not_fit_is_refused(self, saved, tmp_path, change, found):

@@ -13,6 +13,7 @@ from limes.affine import AffineMap
 from limes.loading import from_stored
 from limes.model_file.container import FRONT, MAGIC
 from limes.model_file.stored import StoredModel, parse_model, write_model
+from limes.schemes.choosing import Trial
 from limes.schemes.one_vs_rest import OneVsRestScheme
 from limes.schemes.pairwise import PairwiseScheme
 from limes.schemes.shared import SharedScheme
@@ -31,6 +32,8 @@ def seeds():
     dense = AffineMap(np.ones(3), rng.normal(size=(3, 2)))
     names = np.array(["height", "width", "depth"], dtype=object)
     extra = {"parameters": {"n_borders": 5, "blend": "auto"}, "attributes": {"agreement_": 0.5}}
+    trials = [Trial("shared", 5, 2, 40, 0.5, 0.1), Trial("pairwise", 9, 1, 70, 1.0, 0.0, True)]
+    extra["tradeoff"] = trials
     models = [
         StoredModel(PairwiseScheme(maps(rng, 3, sparse, 2), 3), np.array(list("abc")), 3, names),
         StoredModel(PairwiseScheme(maps(rng, 3, dense, 1), 3, by_vote=False), np.arange(3), 3),

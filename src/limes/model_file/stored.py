@@ -1,8 +1,8 @@
 """What a file keeps of a fitted classifier: everything that predicts, and nothing of its source."""
 
 import os
-from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from dataclasses import asdict, dataclass, field
+from typing import Any, TypeVar, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,10 +12,18 @@ from limes._typing import Labels
 from limes.atomic import replacing
 from limes.model_file.container import Container, parse_container, read_container, write_container
 from limes.model_file.values import PLAIN_TYPES, Decoder, Encoder
+from limes.schemes.choosing import Trial
 from limes.schemes.protocol import Scheme
 
 # Attributes of a fitted classifier that have an entry of their own, or none.
-NOT_ATTRIBUTES = {"estimator_", "classes_", "scheme_", "n_features_in_", "feature_names_in_"}
+NOT_ATTRIBUTES = {
+    "estimator_",
+    "classes_",
+    "scheme_",
+    "n_features_in_",
+    "feature_names_in_",
+    "tradeoff_",
+}
 # Parameters that say nothing about the model: they belong to the machine or to the source.
 NOT_PARAMETERS = {"estimator", "n_jobs", "verbose"}
 # Larger files than this are not what they seem to be.
@@ -43,6 +51,8 @@ class StoredModel:
         Of the estimator.
     attributes : dict
         What else its fit found: agreement, cost.
+    tradeoff : list of Trial
+        What the fit tried.
     """
 
     scheme: Scheme
@@ -51,6 +61,7 @@ class StoredModel:
     feature_names: NDArray[Any] | None = None
     parameters: dict[str, Any] = field(default_factory=dict)
     attributes: dict[str, Any] = field(default_factory=dict)
+    tradeoff: list[Trial] = field(default_factory=list)
 
 
 def describe(fitted: Any) -> StoredModel:
@@ -83,6 +94,7 @@ def describe(fitted: Any) -> StoredModel:
         getattr(fitted, "feature_names_in_", None),
         parameters,
         {name: value for name, value in attributes.items() if _is_storable(value)},
+        list(getattr(fitted, "tradeoff_", [])),
     )
 
 
@@ -108,6 +120,7 @@ def restore(stored: StoredModel, estimator: Estimator) -> Estimator:
         "classes_": stored.classes,
         "n_features_in_": stored.n_features,
         "feature_names_in_": stored.feature_names,
+        "tradeoff_": stored.tradeoff,
     }
     for name, value in own.items():
         if value is not None:
@@ -134,6 +147,7 @@ def write_model(path: str | os.PathLike[str], stored: StoredModel) -> None:
         "parameters": {name: encoder.encode(one) for name, one in stored.parameters.items()},
         "attributes": {name: encoder.encode(one) for name, one in stored.attributes.items()},
         "scheme": encoder.encode(stored.scheme),
+        "tradeoff": [_encode_trial(encoder, trial) for trial in stored.tradeoff],
     }
     with replacing(path) as stream:
         write_container(stream, header, encoder.arrays)
@@ -188,6 +202,7 @@ def _decode(container: Container) -> StoredModel:
         names,
         _entries(decoder, header, "parameters", suffix=""),
         _entries(decoder, header, "attributes", suffix="_"),
+        _trials(decoder, header),
     )
 
 
@@ -234,6 +249,30 @@ def _entries(decoder: Decoder, header: dict[str, Any], key: str, *, suffix: str)
         if not _is_storable(value):
             decoder.container.fail(f"a plain value of {name!r}", value)
     return decoded
+
+
+def _encode_trial(encoder: Encoder, trial: Trial) -> dict[str, Any]:
+    """Return one line of the trade-off as JSON, each value of the type that is read again."""
+    kinds = get_type_hints(Trial)
+    return {name: encoder.encode(kinds[name](value)) for name, value in asdict(trial).items()}
+
+
+def _trials(decoder: Decoder, header: dict[str, Any]) -> list[Trial]:
+    """Return the trade-off, which a file may be without."""
+    entries = decoder.entry(header, "tradeoff", list) if "tradeoff" in header else []
+    return [_decode_trial(decoder, entry) for entry in entries]
+
+
+def _decode_trial(decoder: Decoder, entry: Any) -> Trial:
+    """Return one line of the trade-off, all of it of the right types; what is unknown is left."""
+    hints = get_type_hints(Trial)
+    if not isinstance(entry, dict) or not hints.keys() <= entry.keys():
+        decoder.container.fail(f"one of 'tradeoff' with {', '.join(hints)}", entry)
+    values = {name: decoder.decode(entry[name]) for name in hints}
+    for name, kind in hints.items():
+        if type(values[name]) is not kind:
+            decoder.container.fail(f"{kind.__name__} {name!r}", values[name])
+    return Trial(**values)
 
 
 def _try_a_row(container: Container, stored: StoredModel) -> None:
