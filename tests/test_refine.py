@@ -63,12 +63,41 @@ def test_training_moves_points_downhill():
                 blend=3,
                 n_epochs=6,
                 n_batch=256,
-                rates=(0.02, point_rate, 0.005),
+                rates=(0.02, point_rate, 0.005, 0.0),
                 decay=0.01,
                 seed=int(rng.integers(100)),
             )
         )
     assert losses[1] < losses[0]
+
+
+def test_training_turns_components_to_where_the_border_bends():
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(4000, 6)).astype(np.float32)
+    targets = expit(8 * (np.hypot(rows[:, 0], rows[:, 1]) - 1.2))[:, None].astype(np.float32)
+    crooked = rng.normal(size=(2, 6))
+    losses = []
+    for component_rate in (0.0, 0.01):
+        start = TrainedMap.start(
+            rng.normal(size=(16, 2)), n_features=6, n_outputs=1, radius=1.0, components=crooked
+        )
+        options = {"blend": 4, "n_epochs": 40, "n_batch": 128, "decay": 0.0, "seed": 1}
+        rates = (0.02, 0.01, 0.005, component_rate)
+        weights = np.ones(len(rows), np.float32)
+        losses.append(train(start, rows, targets, weights=weights, rates=rates, **options))
+    assert losses[1] < 0.5 * losses[0]
+    # Four features that the border does not depend on are left out of the search.
+    assert np.square(start.components[:, 2:]).sum() < 0.1 * np.square(start.components).sum()
+
+
+def test_the_trainer_refuses_components_that_do_not_fit():
+    start = TrainedMap.start(
+        np.zeros((4, 2)), n_features=3, n_outputs=1, radius=1.0, components=np.zeros((2, 4))
+    )
+    rows, targets = np.zeros((10, 3), np.float32), np.zeros((10, 1), np.float32)
+    options = {"blend": 2, "n_epochs": 1, "n_batch": 4, "decay": 0.0, "seed": 0}
+    with pytest.raises(ValueError, match="components"):
+        train(start, rows, targets, weights=np.ones(10, np.float32), rates=(0.1,) * 4, **options)
 
 
 @pytest.mark.parametrize(
@@ -78,7 +107,6 @@ def test_training_moves_points_downhill():
         {"targets": np.zeros((10, 1))},
         {"weights": np.zeros(3, np.float32)},
         {"rows": np.zeros((10, 3), np.float32)},
-        {"search": np.zeros((10, 5), np.float32)},
         {"n_batch": 0},
     ],
 )
@@ -91,7 +119,7 @@ def test_the_trainer_refuses_arrays_that_do_not_fit(wrong):
         "blend": 2,
         "n_epochs": 1,
         "n_batch": 4,
-        "rates": (0.1, 0.1, 0.1),
+        "rates": (0.1, 0.1, 0.1, 0.1),
         "decay": 0.0,
         "seed": 0,
     }
@@ -112,7 +140,7 @@ def test_wide_rows_are_searched_in_few_components():
     lessons = prepare_lessons(source, rows, rng=rng)
     assert lessons.components.shape == (120, 32)
     fitted = fit_map(lessons, n_points=4, blend=2, rng=rng)
-    slopes, _ = fitted.functions(lessons.components)
+    slopes, _ = fitted.functions()
     assert slopes.shape == (4, 1, 120)
 
 

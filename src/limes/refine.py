@@ -20,11 +20,11 @@ MIN_QUESTIONS, MAX_QUESTIONS = 10_000, 100_000
 QUESTIONS_A_ROW = 40
 # Rows in one block of questions.
 BLOCK_ROWS = 4096
-# Training: rows looked at in all, rows a step, largest steps of the local functions, the points
-# and the base function, and the pull of the local functions towards zero.
+# Training: rows looked at in all, rows a step, largest steps of the local functions, the points,
+# the base function and the components, and the pull of the local functions towards zero.
 N_LOOKS = 600_000
 N_BATCH = 256
-RATES = (0.02, 0.01, 0.005)
+RATES = (0.02, 0.01, 0.005, 0.002)
 DECAY = 0.01
 # Rows for each point of k-means, and how likely one is that the source is sure of.
 ROWS_A_POINT = 64
@@ -153,13 +153,13 @@ def fit_map(
         n_features=lessons.rows.shape[1],
         n_outputs=lessons.targets.shape[1],
         radius=radius,
+        components=None if lessons.components is None else lessons.components.T,
     )
     train(
         fitted,
         lessons.rows,
         lessons.targets,
         weights=np.ones(len(lessons.rows), dtype=np.float32),
-        search=lessons.search,
         blend=blend,
         n_epochs=max(2, round(n_looks / len(lessons.rows))),
         n_batch=N_BATCH,

@@ -43,10 +43,11 @@ class Predictor:
 
 def fit_map(
     rows: NDArray[Any],
-    search: NDArray[Any],
+    search: NDArray[Any] | None,
     targets: NDArray[Any],
     weights: NDArray[Any],
     anchors: NDArray[Any],
+    components: NDArray[Any] | None,
     points: NDArray[Any],
     slopes: NDArray[Any],
     levels: NDArray[Any],
@@ -56,7 +57,7 @@ def fit_map(
     radius: float,
     n_epochs: int,
     n_batch: int,
-    rates: tuple[float, float, float],
+    rates: tuple[float, float, float, float],
     decay: float,
     seed: int,
     cpu: str,

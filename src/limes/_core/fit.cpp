@@ -42,6 +42,14 @@ inline float dot(const float* a, const float* b, size_t n) {
     return sum;
 }
 
+// The products of one vector with several, which keeps more sums under way than one at a time.
+inline void dots(const float* a, const float* b, size_t stride, size_t n, float* out) {
+    float sums[abreast] = {};
+    for (size_t i = 0; i < n; ++i)
+        for (size_t r = 0; r < abreast; ++r) sums[r] += a[i] * b[r * stride + i];
+    for (size_t r = 0; r < abreast; ++r) out[r] = sums[r];
+}
+
 inline void add(float* to, const float* from, float scale, size_t n) {
     for (size_t i = 0; i < n; ++i) to[i] += scale * from[i];
 }
@@ -69,11 +77,12 @@ struct Room {
     const FitJob& job;
     float* memory;  // null: only the size is wanted
     size_t size = 0;
-    Group slopes, levels, points, base_slopes, base_levels;
+    Group slopes, levels, points, base_slopes, base_levels, components;
     float *panel, *biases;              // points by feature, padded; half their squared lengths
     float *scores;                      // [abreast][padded points]
     float *near_scores, *shares, *pulls;  // of the nearest points of one row
     float *local, *values, *slack, *shift;  // [near][output], [output], [output], [near][feature]
+    float *search, *search_slack;  // [row of the batch][n_search]: places, and the loss by them
     uint32_t* near;
 
     Room(const FitJob& j, float* piece) : job(j), memory(piece) {
@@ -83,6 +92,7 @@ struct Room {
         points = group(j.points, m * j.n_search, j.point_rate, 0);
         base_slopes = group(j.base_slopes, q * d, j.base_rate, 0);
         base_levels = group(j.base_levels, q, j.base_rate, 0);
+        components = group(j.components, j.components ? j.n_search * d : 0, j.component_rate, 0);
         panel = take(j.n_search * padded(m));
         biases = take(padded(m));
         scores = take(abreast * padded(m));
@@ -93,6 +103,8 @@ struct Room {
         values = take(q);
         slack = take(q);
         shift = take(near_points * j.n_search);
+        search = take(j.n_batch * j.n_search);
+        search_slack = take(j.components ? j.n_batch * j.n_search : 0);
         near = reinterpret_cast<uint32_t*>(take(near_points));
     }
     size_t n_near() const { return job.n_points > 1 ? job.n_blended + 1 : 1; }
@@ -119,13 +131,29 @@ void pack_points(Room& room) {
     }
 }
 
+// Where the rows of a batch are searched from.
+void place_rows(Room& room, const uint32_t* order, size_t n) {
+    const FitJob& job = room.job;
+    const size_t width = job.n_search, d = job.n_features;
+    for (size_t r = 0; r < n; ++r) {
+        float* place = room.search + r * width;
+        if (!job.components) {
+            memcpy(place, job.search + order[r] * width, width * sizeof(float));
+            continue;
+        }
+        const float* row = job.rows + order[r] * d;
+        size_t a = 0;
+        for (; a + abreast <= width; a += abreast) dots(row, job.components + a * d, d, d, place + a);
+        for (; a < width; ++a) place[a] = dot(row, job.components + a * d, d);
+    }
+}
+
 // Half the squared distance of several rows to all points, but for the rows' own lengths.
-void scan(Room& room, const uint32_t* order, size_t n) {
+void scan(Room& room, size_t start, size_t n) {
     const FitJob& job = room.job;
     const size_t width = padded(job.n_points);
     const float* rows[abreast];
-    for (size_t r = 0; r < abreast; ++r)
-        rows[r] = job.search + size_t(order[r < n ? r : 0]) * job.n_search;
+    for (size_t r = 0; r < abreast; ++r) rows[r] = room.search + (start + (r < n ? r : 0)) * job.n_search;
     for (size_t first = 0; first < width; first += lanes) {
         float sums[abreast][lanes];
         for (size_t r = 0; r < abreast; ++r)
@@ -162,10 +190,10 @@ float choose(Room& room, const float* scores) {
 }
 
 // The values of a row, as the map stands.
-void evaluate(Room& room, size_t number) {
+void evaluate(Room& room, size_t number, const float* search) {
     const FitJob& job = room.job;
     const size_t q = job.n_outputs, d = job.n_features, r = job.n_search;
-    const float *row = job.rows + number * d, *search = job.search + number * r;
+    const float* row = job.rows + number * d;
     for (size_t c = 0; c < q; ++c) room.values[c] = job.base_levels[c] + dot(job.base_slopes + c * d, row, d);
     if (job.n_points == 1) return;
     for (size_t j = 0; j < job.n_blended; ++j) {
@@ -201,7 +229,8 @@ double loss_and_slack(Room& room, const float* targets, float scale) {
 }
 
 // Points move by the derivative of the shares: each nearest score against the next one after them.
-void pull_points(Room& room, const float* search, float total, float mean_pull) {
+// Where rows lie is fitted too with components, and the same derivative moves the rows.
+void pull_points(Room& room, const float* search, float* slack, float total, float mean_pull) {
     const FitJob& job = room.job;
     const size_t n = job.n_blended;
     float rest = 0;
@@ -210,13 +239,49 @@ void pull_points(Room& room, const float* search, float total, float mean_pull) 
         rest += j < n ? change : 0;
         const size_t i = room.near[j];
         float* gradient = room.points.gradient + i * job.n_search;
-        for (size_t a = 0; a < job.n_search; ++a)
-            gradient[a] -= change * (job.points[i * job.n_search + a] - search[a]);
+        for (size_t a = 0; a < job.n_search; ++a) {
+            const float part = change * (job.points[i * job.n_search + a] - search[a]);
+            gradient[a] -= part;
+            if (slack) slack[a] += part;
+        }
+    }
+}
+
+// The loss by the place of a row, through the local functions.
+void pull_row(Room& room, float* slack) {
+    const FitJob& job = room.job;
+    const size_t q = job.n_outputs, r = job.n_search;
+    for (size_t a = 0; a < r; ++a) slack[a] = 0;
+    for (size_t j = 0; j < job.n_blended; ++j)
+        for (size_t c = 0; c < q; ++c)
+            add(slack, job.slopes + (room.near[j] * q + c) * r,
+                room.slack[c] * room.shares[j] * job.inverse_radius, r);
+}
+
+// The loss by the components: the sum over rows of each row times the loss by its place.
+void spread_components(Room& room, const uint32_t* order, size_t n) {
+    const FitJob& job = room.job;
+    const size_t d = job.n_features, width = job.n_search;
+    for (size_t first = 0; first < n; first += abreast) {
+        const float *rows[abreast], *slacks[abreast];
+        for (size_t r = 0; r < abreast; ++r) {
+            const size_t place = first + r < n ? first + r : first;
+            rows[r] = job.rows + order[place] * d;
+            slacks[r] = room.search_slack + place * width;
+        }
+        const size_t n_rows = n - first < abreast ? n - first : abreast;
+        for (size_t a = 0; a < width; ++a) {
+            float* gradient = room.components.gradient + a * d;
+            float s[abreast];
+            for (size_t r = 0; r < abreast; ++r) s[r] = r < n_rows ? slacks[r][a] : 0;
+            for (size_t i = 0; i < d; ++i)
+                gradient[i] += s[0] * rows[0][i] + s[1] * rows[1][i] + s[2] * rows[2][i] + s[3] * rows[3][i];
+        }
     }
 }
 
 // Add one row's part to the gradients.
-void spread_slack(Room& room, size_t number, float total) {
+void spread_slack(Room& room, size_t number, size_t place, float total) {
     const FitJob& job = room.job;
     const size_t q = job.n_outputs, d = job.n_features, r = job.n_search;
     const float* row = job.rows + number * d;
@@ -236,24 +301,28 @@ void spread_slack(Room& room, size_t number, float total) {
             add(room.slopes.gradient + (i * q + c) * r, room.shift + j * r, part, r);
         }
     }
+    float* slack = job.components ? room.search_slack + place * r : nullptr;
+    if (slack) pull_row(room, slack);
     if (job.n_blended > 1 && total > 1e-6f)
-        pull_points(room, job.search + number * job.n_search, total, mean_pull);
+        pull_points(room, room.search + place * r, slack, total, mean_pull);
 }
 
 double run_batch(Room& room, const uint32_t* order, size_t n) {
     const FitJob& job = room.job;
     double loss = 0;
-    if (job.n_points > 1) pack_points(room);
+    const bool is_local = job.n_points > 1;
+    if (is_local) pack_points(room), place_rows(room, order, n);
     for (size_t r = 0; r < n; ++r) {
         const size_t number = order[r];
-        if (job.n_points > 1 && r % abreast == 0) scan(room, order + r, n - r);
+        if (is_local && r % abreast == 0) scan(room, r, n - r);
         float total = 0;
-        if (job.n_points > 1) total = choose(room, room.scores + r % abreast * padded(job.n_points));
-        evaluate(room, number);
+        if (is_local) total = choose(room, room.scores + r % abreast * padded(job.n_points));
+        evaluate(room, number, room.search + r * job.n_search);
         const float weight = job.weights[number];
         loss += weight * loss_and_slack(room, job.targets + number * job.n_outputs, weight / float(n));
-        spread_slack(room, number, total);
+        spread_slack(room, number, r, total);
     }
+    if (is_local && job.components) spread_components(room, order, n);
     return loss;
 }
 
@@ -273,6 +342,7 @@ void step_all(Room& room, size_t step, size_t n_steps) {
     room.slopes.step(now, first, second);
     room.levels.step(now, first, second);
     if (room.points.rate > 0) room.points.step(now, first, second);
+    if (room.job.components) room.components.step(now, first, second);
 }
 
 double fit(const FitJob& job, float* memory, uint32_t* order) {

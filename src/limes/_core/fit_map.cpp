@@ -30,17 +30,18 @@ size_t width(const View& view) {
 }  // namespace
 
 double fit_map(nb::handle rows, nb::handle search, nb::handle targets, nb::handle weights,
-               nb::handle anchors, nb::handle points, nb::handle slopes, nb::handle levels,
+               nb::handle anchors, nb::handle components, nb::handle points, nb::handle slopes, nb::handle levels,
                nb::handle base_slopes, nb::handle base_levels, size_t n_blended, float radius,
-               size_t n_epochs, size_t n_batch, std::array<float, 3> rates, float decay,
+               size_t n_epochs, size_t n_batch, std::array<float, 4> rates, float decay,
                uint64_t seed, const std::string& cpu) {
-    const View x(rows, "rows"), z(search, "search"), t(targets, "targets"), w(weights, "weights");
+    const View x(rows, "rows"), t(targets, "targets"), w(weights, "weights");
     const View a(anchors, "anchors"), p(points, "points", true), s(slopes, "slopes", true);
     const View l(levels, "levels", true), bs(base_slopes, "base_slopes", true);
     const View bl(base_levels, "base_levels", true);
     FitJob job{};
-    job.n_features = width(x), job.n_search = width(z), job.n_outputs = width(t);
-    job.n_rows = x.extent(0), job.n_points = (width(p), p.extent(0));
+    const bool is_projected = !components.is_none();
+    job.n_features = width(x), job.n_search = width(p), job.n_outputs = width(t);
+    job.n_rows = x.extent(0), job.n_points = p.extent(0);
     job.n_blended = n_blended;
     const size_t n = job.n_rows, d = job.n_features, r = job.n_search, q = job.n_outputs, m = job.n_points;
     require(n && d && r && q && m, "rows, features, outputs and points must not be empty");
@@ -48,14 +49,17 @@ double fit_map(nb::handle rows, nb::handle search, nb::handle targets, nb::handl
     require(m == 1 ? n_blended == 1 : n_blended >= 1 && n_blended < m,
             "n_blended must be at least 1 and less than the number of points");
     require(n_batch >= 1 && radius > 0, "n_batch and radius must be positive");
-    job.rows = read_floats(x, {n, d}), job.search = read_floats(z, {n, r});
+    job.rows = read_floats(x, {n, d});
+    if (is_projected) job.components = read_floats(View(components, "components", true), {r, d});
+    else job.search = read_floats(View(search, "search"), {n, r});
     job.targets = read_floats(t, {n, q}), job.weights = read_floats(w, {n});
     job.anchors = read_floats(a, {m, r}), job.points = read_floats(p, {m, r});
     job.slopes = read_floats(s, {m, q, r}), job.levels = read_floats(l, {m, q});
     job.base_slopes = read_floats(bs, {q, d}), job.base_levels = read_floats(bl, {q});
     job.inverse_radius = 1 / radius;
-    job.n_epochs = n_epochs, job.n_batch = n_batch;
+    job.n_epochs = n_epochs, job.n_batch = n_batch < n ? n_batch : n;
     job.local_rate = rates[0], job.point_rate = rates[1], job.base_rate = rates[2];
+    job.component_rate = rates[3];
     job.decay = decay, job.seed = seed;
     const FitPath* path = find_fit_path(cpu);
     require(path != nullptr, "cpu must name a path of this processor; see cpu_paths()");

@@ -32,6 +32,8 @@ class TrainedMap:
         Of the function that holds everywhere.
     base_levels : ndarray of shape (n_outputs,)
         Its value at zero.
+    components : ndarray of shape (n_search, n_features), or None
+        What rows are projected to where they are searched; None where they are not. They turn.
     """
 
     points: Array32
@@ -41,10 +43,17 @@ class TrainedMap:
     levels: Array32
     base_slopes: Array32
     base_levels: Array32
+    components: Array32 | None = None
 
     @classmethod
     def start(
-        cls, points: NDArray[Any], *, n_features: int, n_outputs: int, radius: float
+        cls,
+        points: NDArray[Any],
+        *,
+        n_features: int,
+        n_outputs: int,
+        radius: float,
+        components: NDArray[Any] | None = None,
     ) -> "TrainedMap":
         """Return a map that is zero everywhere."""
         n_points, n_search = points.shape
@@ -56,21 +65,14 @@ class TrainedMap:
             np.zeros((n_points, n_outputs), dtype=np.float32),
             np.zeros((n_outputs, n_features), dtype=np.float32),
             np.zeros(n_outputs, dtype=np.float32),
+            None if components is None else np.array(components, dtype=np.float32, order="C"),
         )
 
-    def functions(
-        self, components: NDArray[np.float64] | None = None
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the linear functions of each point: slopes (m, q, D), and values at zero (m, q).
-
-        Parameters
-        ----------
-        components : ndarray of shape (n_features, n_search), default=None
-            What rows are projected to where they are searched; None where they are not.
-        """
+    def functions(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the linear functions of each point: slopes (m, q, D), and values at zero (m, q)."""
         local = self.slopes.astype(np.float64) / self.radius
         levels = self.levels - np.einsum("mqr,mr->mq", local, self.anchors)
-        wide = local if components is None else local @ components.T
+        wide = local if self.components is None else local @ self.components.astype(np.float64)
         return wide + self.base_slopes, levels + self.base_levels
 
 
@@ -80,11 +82,10 @@ def train(
     targets: Array32,
     *,
     weights: Array32,
-    search: Array32 | None = None,
     blend: int,
     n_epochs: int,
     n_batch: int,
-    rates: tuple[float, float, float],
+    rates: tuple[float, float, float, float],
     decay: float,
     seed: int,
 ) -> float:
@@ -100,14 +101,12 @@ def train(
         What the source says: one probability for one output, else one for each.
     weights : ndarray of shape (n_rows,)
         How much each row counts.
-    search : ndarray of shape (n_rows, n_search), default=None
-        The rows in the space of the points; None where it is that of the rows.
     blend : int
         Number of nearest points whose functions are averaged.
     n_epochs, n_batch : int
         Times through the rows, and rows between two steps.
     rates : tuple of float
-        Largest steps of the local functions, the points and the base function.
+        Largest steps of the local functions, the points, the base function and the components.
     decay : float
         Pull of the local functions towards zero.
     seed : int
@@ -121,10 +120,11 @@ def train(
     n_points = len(start.points)
     return _native.fit_map(
         rows,
-        rows if search is None else search,
+        rows if start.components is None else None,
         targets,
         weights,
         start.anchors,
+        start.components,
         start.points,
         start.slopes,
         start.levels,

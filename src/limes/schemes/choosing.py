@@ -193,9 +193,11 @@ class _Workshop:
         """Fit a map of a given number of points, and make its probabilities the source's."""
         blend = self.settings.blend or DEFAULT_BLEND
         fitted = fit_map(self.lessons, n_points=n_points, blend=blend, rng=rng, n_looks=n_looks)
-        components = self.lessons.components
-        slopes, offsets = fitted.functions(components)
-        before = None if components is None else AffineMap(np.zeros(len(components)), components)
+        slopes, offsets = fitted.functions()
+        before = None
+        if fitted.components is not None:
+            components = fitted.components.T.astype(float)
+            before = AffineMap(np.zeros(len(components)), components)
         plain = BorderMap(
             fitted.points.astype(float), slopes.transpose(0, 2, 1), offsets, before, blend
         )
