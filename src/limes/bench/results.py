@@ -176,13 +176,31 @@ def _parse(line: dict[str, str], path: Path) -> Row:
     try:
         if None in line or None in line.values():
             raise ValueError("too many or too few values")
-        return Row(**{name: _value(line[name], READERS[name]) for name in COLUMNS})
+        return Row(**{name: parse_value(line[name], READERS[name]) for name in COLUMNS})
     except ValueError as error:
         raise ValueError(f"{path} has a line that is not a result: {line!r} ({error}).") from error
 
 
-def _value(word: str, kind: Any) -> Any:
-    """Turn one word into a value of its column's kind; an empty one may stand for None."""
+def parse_value(word: str, kind: Any) -> Any:
+    """Turn one word of a row into a value of its column's kind.
+
+    Parameters
+    ----------
+    word : str
+        As it stands in the file; an empty one may stand for None.
+    kind : type
+        Such as ``int``, or ``float | None``.
+
+    Returns
+    -------
+    object
+        Of that kind.
+
+    Examples
+    --------
+    >>> parse_value("", int | None), parse_value("3", int)
+    (None, 3)
+    """
     if kind is str:
         return word
     if word == "" and kind in (float | None, int | None):

@@ -1,0 +1,1 @@
+"""The paper again: its trials as rows, and its tables and figures drawn from the rows."""

@@ -1,0 +1,95 @@
+"""Run a plan: what the file has already is not tried again."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from limes.paper.cases import SAMPLE_TRAIN, Case, load_case
+from limes.paper.plan import Step
+from limes.paper.rows import Row, Trial, append_row, latest, read_rows
+from limes.paper.trials import run_trial
+
+
+def run_plan(
+    steps: Sequence[Step],
+    path: Path,
+    *,
+    is_again: bool = False,
+    say: Callable[[str], None] = print,
+    advance: Callable[[int], None] = lambda seconds: None,
+) -> list[str]:
+    """Run all trials that are wanted and not there yet, and add their rows to a file.
+
+    Parameters
+    ----------
+    steps : sequence of Step
+        What is wanted.
+    path : Path
+        The file of rows.
+    is_again : bool, default=False
+        Try also what is there; the newer row then counts.
+    say : callable, default=print
+        Told how far it is.
+    advance : callable, optional
+        Told after each step how many seconds it was thought to take.
+
+    Returns
+    -------
+    list of str
+        Steps that failed. Those after them are run all the same.
+    """
+    rows = {row.trial: row for row in latest(read_rows(path))}
+    done: set[Trial] = set() if is_again else set(rows)
+    failed = []
+    for step in steps:
+        try:
+            _run_step(step, path, rows, done, say)
+        except Exception as error:  # a dataset that is not there, or a fault: the others go on
+            say(f"{step.title} failed: {type(error).__name__}: {error}")
+            failed.append(step.title)
+        advance(step.seconds)
+    return failed
+
+
+def _run_step(
+    step: Step, path: Path, rows: dict[Trial, Row], done: set[Trial], say: Callable[[str], None]
+) -> None:
+    """Run the trials of one step, which may want others after each."""
+    cases = _LastCase()
+    while trial := next((one for one in step.wanted([*rows.values()]) if one not in done), None):
+        row = run_trial(cases.load(trial), trial)
+        append_row(path, row)
+        # A dict keeps the place of a key: the newest row must not stand where the old one was.
+        rows.pop(trial, None)
+        rows[trial] = row
+        done.add(trial)
+        say(_describe(row))
+
+
+class _LastCase:
+    """The case of the trial before, which the next one mostly shares."""
+
+    def __init__(self) -> None:
+        self._key: tuple[str, int, int] | None = None
+        self._case: Case | None = None
+
+    def load(self, trial: Trial) -> Case:
+        """Return the case of a trial."""
+        n_train = SAMPLE_TRAIN
+        if trial.experiment == "training" and trial.setting is not None:
+            n_train = int(trial.setting)
+        key = (trial.dataset, trial.split, n_train)
+        if self._case is None or key != self._key:
+            self._case = None  # two large ones need not be in memory
+            self._case = load_case(trial.dataset, split=trial.split, n_train=n_train)
+            self._key = key
+        return self._case
+
+
+def _describe(row: Row) -> str:
+    """Tell in a line what came out."""
+    setting = "" if row.setting is None else f" {row.setting:.4g}"
+    return (
+        f"{row.dataset}, {row.method}{setting}, seed {row.seed}: U.C. "
+        f"{row.uncertainty_coefficient:.3f}, trained in {row.train_seconds:.3g} s, "
+        f"tests in {row.test_seconds:.3g} s"
+    )
