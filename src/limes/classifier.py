@@ -19,9 +19,9 @@ from limes.checks import check_parameters, fits, refuse
 from limes.model_file import describe, write_model
 from limes.report import Report, compare, pickled_size
 from limes.rows import blocks
-from limes.schemes.choosing import agreement_of
 from limes.schemes.fitting import Settings
-from limes.schemes.survey import Survey, survey
+from limes.schemes.judging import Judges
+from limes.schemes.survey import survey
 from limes.sources.named import with_feature_names
 from limes.sources.recognize import unwrap
 
@@ -94,7 +94,9 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         Multiply-adds that one row costs.
     agreement_ : float
         Share of rows, kept aside from the search, on which the labels are those of the source;
-        nan where there were too few rows to keep any aside.
+        nan where there were too few rows to keep any aside. A machine that was trained on the rows
+        is surer of them than of new ones: it is trained again without some, and rows are weighted
+        and made so that what is told holds for new ones (not where that would take long).
     agreement_error_ : float
         Standard error of ``agreement_``.
     tradeoff_ : list of Trial
@@ -340,7 +342,8 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self.one_sided_ = [
             place for place, one in enumerate(found.scheme.maps) if not one.normals.any()
         ]
-        self._measure_agreement(found, X)
+        self._measure_agreement(found.judges)
+        self.tradeoff_ = found.trials
         return self
 
     def _predict_by_source(self, rows: Any) -> Labels:
@@ -351,14 +354,12 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         codes = scores > 0 if scores.ndim == 1 else scores.argmax(axis=1)
         return self.classes_[codes.astype(np.intp)]
 
-    def _measure_agreement(self, found: Survey, X: Any) -> None:
-        """Compare with the source on the rows kept aside."""
-        n_aside = len(found.aside)
-        own = np.empty(n_aside, dtype=np.intp)
-        for place, codes in self._codes(X[found.aside]):
+    def _measure_agreement(self, judges: Judges) -> None:
+        """Compare with the source on rows that the search has not seen."""
+        own = np.empty(len(judges.rows), dtype=np.intp)
+        for place, codes in self._codes(judges.rows):
             own[place] = codes
-        self.agreement_, self.agreement_error_ = agreement_of(own, found.aside_codes)
-        self.tradeoff_ = found.trials
+        self.agreement_, self.agreement_error_ = judges.agreement(own)
 
     def _check_rows(self, X: ArrayLike) -> Any:
         """Return rows as the core takes them; block by block it is seen whether they are finite."""

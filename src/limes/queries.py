@@ -85,6 +85,40 @@ def spread_rows(
     return np.concatenate(parts)
 
 
+def make_twins(
+    rows: Array, n_starts: int, n_wanted: int, *, search: Array, rng: np.random.Generator
+) -> Array:
+    """Make rows as like the first ones as those are like each other.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n_rows, n_features)
+        Real rows.
+    n_starts : int
+        How many of them, at the beginning, to make new ones from.
+    n_wanted : int
+        Number of new rows.
+    search : ndarray of shape (n_rows, n_search)
+        The same rows in the space where neighbours are sought.
+    rng : Generator
+        Draws.
+
+    Returns
+    -------
+    ndarray of shape (n_wanted, n_features)
+        New rows: half of them by shorter steps, half by longer ones.
+    """
+    starts = np.arange(n_starts)
+    neighbors = _near_rows(search, starts, rng)
+    even = np.full(n_starts, 1.0 / n_starts)
+    is_category = find_categories(rows)
+    parts = [
+        _step(rows, starts, neighbors, even, n_wanted // 2, length, is_category, rng)
+        for length, _ in STEPS
+    ]
+    return np.concatenate(parts).astype(np.float64)
+
+
 def _find_neighbors(
     search: Array, doubt: Array, rng: np.random.Generator
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -92,12 +126,20 @@ def _find_neighbors(
     n_rows = len(search)
     chance = (doubt + SURE_SHARE) / (doubt + SURE_SHARE).sum()
     starts = rng.choice(n_rows, size=min(MAX_STARTS, n_rows), replace=False, p=chance)
+    return starts, _near_rows(search, starts, rng)
+
+
+def _near_rows(
+    search: Array, starts: NDArray[np.intp], rng: np.random.Generator
+) -> NDArray[np.intp]:
+    """Find the near rows of each start."""
+    n_rows = len(search)
     among = rng.choice(n_rows, size=min(MAX_NEIGHBORS, n_rows), replace=False)
     n_near = min(N_NEIGHBORS, n_rows - 1) + 1
     index = NearestNeighbors(n_neighbors=n_near).fit(search[among].astype(np.float32))
     near = index.kneighbors(search[starts].astype(np.float32), return_distance=False)
     # The nearest row to a row is itself, or as good as itself.
-    return starts, among[near[:, 1:] if n_near > 1 else near]
+    return among[near[:, 1:] if n_near > 1 else near]
 
 
 def _step(

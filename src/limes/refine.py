@@ -13,16 +13,18 @@ from limes._typing import Array
 from limes.queries import spread_rows
 from limes.sources.protocol import MulticlassSource
 
-# Asking the source may cost this many multiply-adds in all: some twenty seconds of one processor.
+# Asking the source may cost this many multiply-adds in all: some ten seconds of one processor.
 QUESTION_BUDGET = 2e11
-MIN_QUESTIONS, MAX_QUESTIONS = 10_000, 100_000
+MIN_QUESTIONS, MAX_QUESTIONS = 10_000, 240_000
 # More new rows than this for each real one say little that is new.
 QUESTIONS_A_ROW = 40
 # Rows in one block of questions.
 BLOCK_ROWS = 4096
-# Training: rows looked at in all, rows a step, largest steps of the local functions, the points,
+# Training: the seconds of one processor that it may take, and bounds of the rows looked at in all.
+TRIAL_SECONDS, LAST_SECONDS = 1.5, 12.0
+MIN_LOOKS, MAX_LOOKS = 400_000, 4_000_000
+# Rows a step, largest steps of the local functions, the points,
 # the base function and the components, and the pull of the local functions towards zero.
-N_LOOKS = 600_000
 N_BATCH = 256
 RATES = (0.02, 0.01, 0.005, 0.002)
 DECAY = 0.01
@@ -125,7 +127,7 @@ def fit_map(
     n_points: int,
     blend: int,
     rng: np.random.Generator,
-    n_looks: int = N_LOOKS,
+    seconds: float = TRIAL_SECONDS,
 ) -> TrainedMap:
     """Fit points and their linear functions to the lessons.
 
@@ -139,8 +141,8 @@ def fit_map(
         Number of nearest points whose functions are averaged.
     rng : Generator
         Draws the rows of k-means and the order of training.
-    n_looks : int
-        Rows looked at in all.
+    seconds : float
+        About what it may take of one processor, by what a look at a row is known to cost.
 
     Returns
     -------
@@ -148,6 +150,8 @@ def fit_map(
         Fitted; its values are logits.
     """
     points, radius = _place_points(lessons, n_points, rng)
+    n_looks = seconds / look_seconds(lessons, n_points, blend)
+    n_looks = min(MAX_LOOKS, max(MIN_LOOKS, n_looks))
     fitted = TrainedMap.start(
         points,
         n_features=lessons.rows.shape[1],
@@ -170,7 +174,32 @@ def fit_map(
     return fitted
 
 
-def fit_sharpness(logits: Array, probabilities: Array) -> float:
+def look_seconds(lessons: Lessons, n_points: int, blend: int) -> float:
+    """Return about how long training looks at one row, as it was measured on one processor.
+
+    It is a formula, not a clock, so that a fit does not depend on what else the machine does.
+
+    Parameters
+    ----------
+    lessons : Lessons
+        What is learnt.
+    n_points, blend : int
+        Of the map.
+
+    Returns
+    -------
+    float
+        Seconds.
+    """
+    n_features, n_search = lessons.rows.shape[1], lessons.search.shape[1]
+    n_outputs = lessons.targets.shape[1]
+    projected = 0 if lessons.components is None else 2 * n_search * n_features
+    long_sums = n_points * n_search + projected + 2 * n_outputs * n_features
+    nanoseconds = 700 + n_points + long_sums / 8 + blend * n_outputs * n_search
+    return 1e-9 * (nanoseconds + n_points * n_outputs * n_search / N_BATCH)
+
+
+def fit_sharpness(logits: Array, probabilities: Array, weights: Array) -> float:
     """Return the factor by which logits come nearest to the source's own probabilities.
 
     Parameters
@@ -179,6 +208,8 @@ def fit_sharpness(logits: Array, probabilities: Array) -> float:
         Of the fitted map, on rows that it was not fitted to.
     probabilities : ndarray of shape (n_rows, n_classes)
         Of the source.
+    weights : ndarray of shape (n_rows,)
+        How much each row counts.
 
     Returns
     -------
@@ -190,7 +221,7 @@ def fit_sharpness(logits: Array, probabilities: Array) -> float:
 
     def loss(log_factor: float) -> float:
         expected = log_softmax(np.exp(log_factor) * logits, axis=1)
-        return float(-np.mean(np.sum(probabilities * expected, axis=1)))
+        return float(-weights @ np.sum(probabilities * expected, axis=1))
 
     found = minimize_scalar(loss, bounds=(np.log(0.02), np.log(50)), method="bounded")
     return float(np.exp(found.x))

@@ -69,7 +69,7 @@ class TrainedMap:
         )
 
     def functions(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the linear functions of each point: slopes (m, q, D), and values at zero (m, q)."""
+        """Return the functions of each point: slopes (m, q, D), and values at zero (m, q)."""
         local = self.slopes.astype(np.float64) / self.radius
         levels = self.levels - np.einsum("mqr,mr->mq", local, self.anchors)
         wide = local if self.components is None else local @ self.components.astype(np.float64)

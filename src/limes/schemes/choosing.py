@@ -4,23 +4,34 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from limes._typing import Array, Codes
+from limes._typing import Array
 from limes.affine import AffineMap
 from limes.border_map import BorderMap
-from limes.refine import N_LOOKS, Lessons, fit_map, fit_sharpness, prepare_lessons
+from limes.refine import (
+    LAST_SECONDS,
+    TRIAL_SECONDS,
+    Lessons,
+    fit_map,
+    fit_sharpness,
+    prepare_lessons,
+)
 from limes.schemes.fitting import Ground, Settings
+from limes.schemes.judging import Judges
 from limes.schemes.pairwise import PairwiseScheme
 from limes.schemes.protocol import Scheme
 from limes.schemes.shared import SharedScheme
 from limes.sources.protocol import MulticlassSource
 
 # Numbers of points that are tried, the cheapest first.
-LADDER = (1, 8, 32, 128, 512)
+LADDER = (1, 4, 16, 64, 256, 1024)
+# Where rows are projected before the search, points cost little beside that, and learn slowly.
+WIDE_LADDER = (1, 32, 128)
+WIDE_SECONDS = 2 * TRIAL_SECONDS
+# A map that is not this many times cheaper than its source is not worth trying.
+MIN_GAIN = 10
 DEFAULT_BLEND = 4
 # Give up after this many steps up the ladder that bring no better agreement.
 PATIENCE = 2
-# Rows that the chosen map looks at while it is fitted: more than a trial, which is only compared.
-LAST_LOOKS = 1_500_000
 # Rows on which trials are compared, and probabilities with the source's.
 MIN_ASIDE = 200
 
@@ -87,17 +98,19 @@ def fit_shared(
     lessons = prepare_lessons(source, ground.rows, rng=np.random.default_rng(lesson_seed))
     workshop = _Workshop(source, ground, lessons, settings)
     if settings.n_borders is not None:
-        scheme, trial = workshop.make(settings.n_borders, last_seed, n_looks=LAST_LOOKS)
+        scheme, trial = workshop.make(settings.n_borders, last_seed, seconds=LAST_SECONDS)
         return scheme, [replace(trial, is_chosen=True)]
     trials = workshop.climb(seeds)
     chosen = choose(trials)
-    scheme, last = workshop.make(trials[chosen].n_borders, last_seed, n_looks=LAST_LOOKS)
+    scheme, last = workshop.make(trials[chosen].n_borders, last_seed, seconds=LAST_SECONDS)
     trials[chosen] = replace(last, is_chosen=True)
     return scheme, trials
 
 
 def choose(trials: list[Trial]) -> int:
     """Return the number of the cheapest trial within a standard error of the best.
+
+    The error is that of a difference: the best of several is partly the luckiest.
 
     Parameters
     ----------
@@ -113,7 +126,7 @@ def choose(trials: list[Trial]) -> int:
     good = [
         place
         for place, trial in enumerate(trials)
-        if trial.agreement >= best.agreement - best.error
+        if trial.agreement >= best.agreement - np.sqrt(2) * best.error
     ]
     return min(good, key=lambda place: trials[place].cost)
 
@@ -138,27 +151,6 @@ def is_settled(trials: list[Trial]) -> bool:
     return trials[best].agreement == 1.0 or len(trials) - 1 - best >= PATIENCE
 
 
-def agreement_of(codes: Codes, wanted: Codes) -> tuple[float, float]:
-    """Return the share of equal class numbers, and its standard error.
-
-    Parameters
-    ----------
-    codes, wanted : ndarray of shape (n_rows,)
-        Class numbers of the fast model and of the source.
-
-    Returns
-    -------
-    agreement : float
-        nan where there are no rows.
-    error : float
-        The deviation of a share after hits and misses, with half of each known beforehand.
-    """
-    n_rows, hits = len(wanted), int(np.sum(codes == wanted))
-    a, b = hits + 0.5, n_rows - hits + 0.5
-    error = float(np.sqrt(a * b / (a + b + 1)) / (a + b))
-    return (hits / n_rows if n_rows else float("nan")), error
-
-
 class _Workshop:
     """Makes maps of one source, and judges them on the same rows."""
 
@@ -166,33 +158,37 @@ class _Workshop:
         self, source: MulticlassSource, ground: Ground, lessons: Lessons, settings: Settings
     ) -> None:
         self.source, self.ground, self.lessons, self.settings = source, ground, lessons, settings
-        self.judges, self.wanted = _judges(source, ground)
-        self.probabilities = source.probabilities(self.judges)
+        self.judges, self.judging = _enough(source, ground)
+        self.probabilities = source.probabilities(self.judging)
 
     def climb(self, seeds: list[np.random.SeedSequence]) -> list[Trial]:
         """Try more and more points, until they stop to help."""
         trials: list[Trial] = []
-        for n_points, seed in zip(LADDER, seeds, strict=True):
-            if is_settled(trials) or n_points > len(self.ground.rows):
+        is_wide = self.lessons.components is not None
+        seconds = WIDE_SECONDS if is_wide else TRIAL_SECONDS
+        ladder = WIDE_LADDER if is_wide else LADDER
+        for n_points, seed in zip(ladder, seeds, strict=False):
+            is_dear = n_points * self.lessons.search.shape[1] * MIN_GAIN > self.source.row_cost
+            if is_settled(trials) or n_points > len(self.ground.rows) or (trials and is_dear):
                 break
-            trials.append(self.make(n_points, seed)[1])
+            trials.append(self.make(n_points, seed, seconds=seconds)[1])
         return trials
 
     def make(
-        self, n_points: int, seed: np.random.SeedSequence, *, n_looks: int = N_LOOKS
+        self, n_points: int, seed: np.random.SeedSequence, *, seconds: float = TRIAL_SECONDS
     ) -> tuple[Scheme, Trial]:
         """Fit a map, and measure its agreement with the source."""
-        one = self._fit(n_points, np.random.default_rng(seed), n_looks)
-        agreement, error = agreement_of(self._join(one).classify(self.judges), self.wanted)
+        one = self._fit(n_points, np.random.default_rng(seed), seconds)
+        agreement, error = self.judges.agreement(self._join(one).classify(self.judging))
         scheme = self._join(one.after(self.ground.before))
         return scheme, Trial(
             scheme.name, scheme.n_borders, one.blend, scheme.cost, agreement, error
         )
 
-    def _fit(self, n_points: int, rng: np.random.Generator, n_looks: int) -> BorderMap:
+    def _fit(self, n_points: int, rng: np.random.Generator, seconds: float) -> BorderMap:
         """Fit a map of a given number of points, and make its probabilities the source's."""
         blend = self.settings.blend or DEFAULT_BLEND
-        fitted = fit_map(self.lessons, n_points=n_points, blend=blend, rng=rng, n_looks=n_looks)
+        fitted = fit_map(self.lessons, n_points=n_points, blend=blend, rng=rng, seconds=seconds)
         slopes, offsets = fitted.functions()
         before = None
         if fitted.components is not None:
@@ -201,8 +197,8 @@ class _Workshop:
         plain = BorderMap(
             fitted.points.astype(float), slopes.transpose(0, 2, 1), offsets, before, blend
         )
-        logits = plain.decide(self.judges).astype(np.float64)
-        sharpness = fit_sharpness(logits, self.probabilities)
+        logits = plain.decide(self.judging).astype(np.float64)
+        sharpness = fit_sharpness(logits, self.probabilities, self.judges.weights)
         # The value of a single border is half a logit.
         return plain.scaled(0.5 * sharpness if plain.n_outputs == 1 else sharpness)
 
@@ -214,13 +210,16 @@ class _Workshop:
         return SharedScheme((one,), n_classes, self.settings.double)
 
 
-def _judges(source: MulticlassSource, ground: Ground) -> tuple[Array, Codes]:
-    """Return rows to compare trials on: those kept aside, and where they are few all real rows.
+def _enough(source: MulticlassSource, ground: Ground) -> tuple[Judges, Array]:
+    """Return whom to compare trials by, and their rows in the space of the source.
 
-    A trial has seen those among many rows that were made from them, which is a small advantage to
-    all trials alike; too few rows would be a large error.
+    Where those kept aside are few, all real rows. A trial has seen those among many rows that were
+    made from them, which is a small advantage to all trials alike; too few rows would be a large
+    error.
     """
-    if len(ground.aside) >= MIN_ASIDE:
-        return ground.aside, ground.aside_codes
-    rows = np.concatenate([ground.aside, ground.rows])
-    return rows, source.codes(rows)
+    judges = ground.judges
+    moved = judges.rows if ground.before is None else ground.before.apply(judges.rows)
+    if len(judges.rows) >= MIN_ASIDE:
+        return judges, moved
+    rows = np.concatenate([moved, ground.rows])
+    return Judges.evenly(rows, source.codes(rows)), rows

@@ -12,6 +12,7 @@ from limes.border_map import BorderMap
 from limes.coupling import class_pairs
 from limes.placement import place_pairs, split_sides
 from limes.roots import find_borders
+from limes.schemes.judging import Judges
 from limes.schemes.one_vs_rest import OneVsRestScheme
 from limes.schemes.pairwise import PairwiseScheme
 from limes.schemes.protocol import Scheme
@@ -63,17 +64,14 @@ class Ground:
         Their class numbers.
     before : AffineMap or None
         From raw rows to that space.
-    aside : ndarray of shape (n_aside, n_features)
-        Rows kept aside, to be judged by.
-    aside_codes : ndarray of shape (n_aside,)
-        The source's classes of those.
+    judges : Judges
+        Raw rows kept aside, to be judged by.
     """
 
     rows: Array
     codes: Codes
     before: AffineMap | None
-    aside: Array
-    aside_codes: Codes
+    judges: Judges
 
 
 def fit_pairwise(

@@ -1,6 +1,7 @@
 """The whole search: from a fitted classifier and rows to the border maps of a scheme."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from limes.affine import AffineMap
 from limes.rows import choose_rows, keep_aside
 from limes.schemes.choosing import Trial, fit_shared
 from limes.schemes.fitting import Ground, Settings, fit_one_vs_rest, fit_pairwise
+from limes.schemes.judging import Judges, Lot, unseen_margins
 from limes.schemes.protocol import Scheme
 from limes.sources.protocol import MulticlassSource
 from limes.sources.recognize import Known, as_source, unwrap
@@ -31,17 +33,14 @@ class Survey:
         What was tried on the way.
     classes : ndarray of shape (n_classes,)
         Labels.
-    aside : ndarray of int
-        Numbers of the rows that the search did not see.
-    aside_codes : ndarray of int
-        The source's classes of those rows.
+    judges : Judges
+        Raw rows that the search did not see, with the source's classes of them.
     """
 
     scheme: Scheme
     trials: list[Trial]
     classes: Labels
-    aside: Codes
-    aside_codes: Codes
+    judges: Judges
 
 
 def survey(
@@ -89,25 +88,30 @@ def survey(
     """
     rng = np.random.default_rng(seed.spawn(1)[0])
     inner, before = unwrap(model)
-    hint = _codes_of_labels(inner, y) if y is not None else support_codes(inner, before, X)
+    remembered = support_codes(inner, before, X)
+    hint = remembered if y is None else _codes_of_labels(inner, y)
     chosen = choose_rows(*X.shape, codes=hint, rng=rng)
     rows = _in_source_space(X, chosen, before)
     known = Known(rows, None if hint is None else hint[chosen], by_probability, rng)
     source = as_source(inner, known)
     _check_classes(source, y, settings)
-    own = source.codes(rows)
-    if settings.level:
-        own = (source.pair(0, 1).decision(rows) > settings.level).astype(np.intp)
+    own = _codes(source, settings, rows)
     is_aside = keep_aside(own, rng)
     members = own if known.codes is None else np.where(known.codes < 0, own, known.codes)
-    ground = Ground(rows[~is_aside], members[~is_aside], before, rows[is_aside], own[is_aside])
+    lot = Lot(X, chosen, rows, before, partial(_codes, source, settings))
+    judges = lot.judges(np.flatnonzero(is_aside))
+    if remembered is not None:
+        unseen = unseen_margins(inner, source, rows, members, rng)
+        is_remembered = remembered[chosen] >= 0
+        judges = lot.fair_judges(source, is_aside, is_remembered, unseen, rng)
+    ground = Ground(rows[~is_aside], members[~is_aside], before, judges)
     if scheme == "auto":
         scheme = "shared" if refine and not settings.level else "pairwise"
     fitted, trials = _fit(scheme, source, ground, settings, seed, n_jobs, verbose)
     # A function of rows has no labels of its own.
     is_nameless = y is not None and not hasattr(inner, "classes_")
     classes = np.unique(np.asarray(y)) if is_nameless else np.asarray(source.classes)
-    return Survey(fitted, trials, classes, chosen[is_aside], own[is_aside])
+    return Survey(fitted, trials, classes, judges)
 
 
 def _fit(
@@ -124,6 +128,13 @@ def _fit(
         return fit_shared(source, ground, settings, seed=seed)
     fit = fit_one_vs_rest if scheme == "one-vs-rest" else fit_pairwise
     return fit(source, ground, settings, seed=seed, n_jobs=n_jobs, verbose=verbose), []
+
+
+def _codes(source: MulticlassSource, settings: Settings, rows: Array) -> Codes:
+    """Return the source's class numbers, by the border that is asked for."""
+    if settings.level:
+        return (source.pair(0, 1).decision(rows) > settings.level).astype(np.intp)
+    return source.codes(rows)
 
 
 def _in_source_space(X: Any, chosen: Codes, before: AffineMap | None) -> Array:

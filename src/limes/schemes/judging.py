@@ -1,0 +1,275 @@
+"""Who judges a map: rows like those that neither the map nor its source has seen."""
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+from limes._typing import Array, Codes
+from limes.affine import AffineMap, to_dense
+from limes.queries import make_twins
+from limes.sources.protocol import MulticlassSource
+from limes.sources.svm import SvmSource
+from limes.svm_machine import SvmMachine
+
+# Rows made to be judged by, rows that they may be made with, and the least to make them from.
+N_TWINS = 4000
+MAX_MATES = 8000
+MIN_STARTS = 20
+# Training the source again may cost this many multiply-adds for each question that it answers.
+REFIT_BUDGET = 1.2e10
+N_FOLDS = 5
+# Rows are told apart by how sure the source is of them: so many kinds, of so many rows at least.
+N_KINDS = 12
+MIN_KIND_ROWS = 10
+
+
+@dataclass(frozen=True, eq=False)
+class Judges:
+    """Rows to compare a map with its source on.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n_rows, n_features)
+        Raw rows.
+    codes : ndarray of shape (n_rows,)
+        The source's class numbers of them.
+    weights : ndarray of shape (n_rows,)
+        What each stands for; they sum to 1.
+    """
+
+    rows: Array
+    codes: Codes
+    weights: Array
+
+    @classmethod
+    def evenly(cls, rows: Array, codes: Codes) -> "Judges":
+        """Let every row count as much as any other."""
+        return cls(rows, codes, np.full(len(rows), 1.0 / max(len(rows), 1)))
+
+    def agreement(self, codes: Codes) -> tuple[float, float]:
+        """Return the share of equal class numbers, and its standard error.
+
+        Parameters
+        ----------
+        codes : ndarray of shape (n_rows,)
+            Class numbers by the map.
+
+        Returns
+        -------
+        agreement : float
+            nan where there are no rows.
+        error : float
+            The deviation of a share after hits and misses, with half of each known beforehand.
+        """
+        if not len(self.rows):
+            return float("nan"), agreement_error(0.0, 0.0)
+        n_worth = 1.0 / float(np.square(self.weights).sum())
+        hits = float(self.weights @ (codes == self.codes))
+        return min(hits, 1.0), agreement_error(min(hits, 1.0) * n_worth, n_worth)
+
+
+def agreement_error(hits: float, n_rows: float) -> float:
+    """Return the standard error of a share of hits.
+
+    Parameters
+    ----------
+    hits, n_rows : float
+        Numbers of rows.
+
+    Returns
+    -------
+    float
+        Never 0: half a hit and half a miss are known beforehand.
+    """
+    a, b = hits + 0.5, max(n_rows - hits, 0.0) + 0.5
+    return float(np.sqrt(a * b / (a + b + 1)) / (a + b))
+
+
+@dataclass(frozen=True, eq=False)
+class Lot:
+    """The rows at hand, raw and in the space of the source, that judges are drawn from.
+
+    Parameters
+    ----------
+    X : ndarray or sparse matrix
+        All raw rows.
+    chosen : ndarray of int
+        Which of them are at hand.
+    rows : ndarray of shape (n_chosen, n_features)
+        Those in the space of the source.
+    before : AffineMap or None
+        From raw rows to that space.
+    codes_of : callable
+        The source's class numbers of rows in its space.
+    """
+
+    X: Any
+    chosen: Codes
+    rows: Array
+    before: AffineMap | None
+    codes_of: Callable[[Array], Codes]
+
+    def judges(self, places: Codes) -> Judges:
+        """Return some of the rows as judges, one worth as much as another."""
+        return Judges.evenly(self._raw(places), self.codes_of(self.rows[places]))
+
+    def fair_judges(
+        self,
+        source: MulticlassSource,
+        is_aside: NDArray[np.bool_],
+        is_remembered: NDArray[np.bool_],
+        unseen: Array | None,
+        rng: np.random.Generator,
+    ) -> Judges:
+        """Return judges that stand for rows which the source was not trained on.
+
+        It was trained on all the rows at hand, and has moved its border away from them: few are
+        left where a map goes wrong. So rows are made beside them, and all are weighted so that the
+        source is as sure of them as it is of rows unseen. Support vectors take no part: the border
+        bends round them as it does nowhere else.
+
+        Parameters
+        ----------
+        source : MulticlassSource
+            The classifier being replaced.
+        is_aside, is_remembered : ndarray of bool of shape (n_chosen,)
+            Rows kept aside from the map, and support vectors.
+        unseen : ndarray or None
+            How sure the source is of rows that it was not trained on, where that is known.
+        rng : Generator
+            Draws.
+
+        Returns
+        -------
+        Judges
+            Real rows and made ones; only the real ones where nothing is known of rows unseen.
+        """
+        places = np.flatnonzero(is_aside & ~is_remembered)
+        if unseen is None or len(places) < MIN_STARTS:
+            return self.judges(np.flatnonzero(is_aside))
+        real = self.judges(places)
+        mates = rng.permutation(np.flatnonzero(~is_aside))[:MAX_MATES]
+        all_places = np.concatenate([places, mates])
+        twins = make_twins(
+            self._raw(all_places), len(places), N_TWINS, search=self.rows[all_places], rng=rng
+        )
+        moved = twins if self.before is None else self.before.apply(twins)
+        margins = margins_of(source, np.concatenate([self.rows[places], moved]))
+        return Judges(
+            np.concatenate([real.rows, twins]),
+            np.concatenate([real.codes, self.codes_of(moved)]),
+            match_kinds(margins, unseen),
+        )
+
+    def _raw(self, places: Codes) -> Array:
+        """Return raw rows, dense."""
+        if self.before is None:
+            return self.rows[places]
+        return np.asarray(to_dense(self.X[self.chosen[places]]), dtype=np.float64)
+
+
+def match_kinds(margins: Array, wanted: Array) -> Array:
+    """Return weights that give margins the distribution of others.
+
+    Parameters
+    ----------
+    margins : ndarray of shape (n_rows,)
+        Of the rows to weight.
+    wanted : ndarray of shape (n_wanted,)
+        Margins as they should be.
+
+    Returns
+    -------
+    ndarray of shape (n_rows,)
+        Summing to 1.
+
+    Examples
+    --------
+    >>> weights = match_kinds(np.arange(100.0), np.repeat([10.0, 90.0], [30, 10]))
+    >>> float(weights[:50].sum().round(2)), float(weights[50:].sum().round(2))
+    (0.75, 0.25)
+    """
+    n_kinds = int(np.clip(min(len(wanted), len(margins)) // MIN_KIND_ROWS, 1, N_KINDS))
+    # Finer where the source is in doubt: that is where maps differ.
+    shares = np.linspace(0, 1, n_kinds + 1)[1:-1] ** 2
+    edges = np.unique(np.quantile(wanted, shares))
+    kinds, wanted_kinds = np.searchsorted(edges, margins), np.searchsorted(edges, wanted)
+    counts = np.bincount(kinds, minlength=len(edges) + 1)
+    wanted_counts = np.bincount(wanted_kinds, minlength=len(edges) + 1)
+    weights = (wanted_counts / np.maximum(counts, 1))[kinds]
+    return weights / weights.sum()
+
+
+def margins_of(source: MulticlassSource, rows: Array) -> Array:
+    """Return by how much the likeliest class leads.
+
+    Parameters
+    ----------
+    source : MulticlassSource
+        The classifier.
+    rows : ndarray of shape (n_rows, n_features)
+        Rows in its space.
+
+    Returns
+    -------
+    ndarray of shape (n_rows,)
+        Difference of the two largest scores.
+    """
+    best = np.partition(source.scores(rows), -2, axis=1)[:, -2:]
+    return best[:, 1] - best[:, 0]
+
+
+def unseen_margins(
+    model: Any, source: MulticlassSource, rows: Array, codes: Codes, rng: np.random.Generator
+) -> Array | None:
+    """Return how sure a machine is of rows that it was not trained on.
+
+    Parameters
+    ----------
+    model : SVC or NuSVC
+        Trained on the rows; it is trained again without some of them.
+    source : MulticlassSource
+        The same.
+    rows : ndarray of shape (n_rows, n_features)
+        Its training rows.
+    codes : ndarray of shape (n_rows,)
+        Their true classes.
+    rng : Generator
+        Draws.
+
+    Returns
+    -------
+    ndarray or None
+        Margins of the rows left out; None where training again would take too long, or fails.
+    """
+    if not isinstance(source, SvmSource):
+        return None
+    n_folds = int(min(N_FOLDS, REFIT_BUDGET // (len(rows) * source.row_cost)))
+    folds = rng.integers(N_FOLDS, size=len(rows))
+    labels = np.asarray(source.classes)[codes]
+    parts = []
+    for fold in range(n_folds):
+        is_out = folds == fold
+        again = _train_again(model, rows[~is_out], labels[~is_out])
+        if again is None or len(again.classes_) < len(source.classes) or not is_out.any():
+            return None
+        machine = SvmMachine.from_sklearn(again)
+        parts.append(margins_of(replace(source, machine=machine), rows[is_out]))
+    return np.concatenate(parts) if parts else None
+
+
+def _train_again(model: Any, rows: Array, labels: Any) -> Any:
+    """Train a copy; None where these rows do not allow it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.simplefilter("ignore", FutureWarning)
+        try:
+            return clone(model).fit(rows, labels)
+        except ValueError:
+            return None
