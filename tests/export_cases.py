@@ -13,8 +13,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from limes import BordersClassifier, accelerate
+from limes import BorderMap, BordersClassifier, accelerate
 from limes.export.packed import pack
+from limes.model_file import StoredModel, restore
+from limes.schemes.pairwise import PairwiseScheme
 
 
 def moons():
@@ -143,6 +145,34 @@ def truth_labels():
     return accelerate(SVC(gamma=2).fit(X, y == 1), X, n_borders=20, random_state=0)
 
 
+def one_sided_first():
+    """Its first map has one point and blends nothing, the others blend three."""
+    rng = np.random.default_rng(0)
+    maps = [BorderMap.constant(np.zeros(2), -0.5)]
+    for _ in range(2):
+        points, normals = rng.normal(size=(2, 9, 2))
+        maps.append(BorderMap.from_borders(points=points, normals=normals, blend=3))
+    return made(*maps, n_classes=3)
+
+
+def on_borders():
+    """Whole numbers, whose sums are exact, so that many rows lie on a border."""
+    rng = np.random.default_rng(0)
+    maps = [
+        BorderMap(
+            rng.integers(-3, 4, size=(9, 2)), rng.integers(-2, 3, (9, 2, 1)), np.zeros((9, 1))
+        )
+        for _ in range(3)
+    ]
+    return made(*maps, n_classes=3), rng.integers(-4, 5, size=(500, 2)).astype(np.float32)
+
+
+def made(*maps, n_classes):
+    """Return a classifier of the votes of given maps."""
+    stored = StoredModel(PairwiseScheme(maps, n_classes), np.arange(n_classes), maps[0].n_features)
+    return restore(stored, BordersClassifier())
+
+
 CASES = (
     binary,
     binary_blended,
@@ -154,6 +184,7 @@ CASES = (
     votes_scaled,
     votes_projected,
     votes_uneven,
+    one_sided_first,
     coupled,
     coupled_blended,
     one_vs_rest,

@@ -16,6 +16,7 @@ from export_cases import (
     fitted,
     in_dtype,
     moons,
+    on_borders,
     one_vs_rest,
     rows_like,
     shared,
@@ -120,6 +121,14 @@ def test_equally_near_points_are_taken_in_their_order(blend, tmp_path):
     distances = np.sort(np.square(rows[:, None] - points).sum(axis=2), axis=1)
     assert np.sum(distances[:, blend - 1] == distances[:, blend]) > 50
     codes, _ = answers(compiled(tmp_path, to_c(fast)), rows, 2)
+    assert_array_equal(codes, fast.predict(rows))
+
+
+@needs_gcc
+def test_a_value_of_zero_votes_as_in_python(tmp_path):
+    fast, rows = on_borders()
+    assert np.sum(fast.scheme_.values(rows) == 0) > 100
+    codes, _ = answers(compiled(tmp_path, to_c(fast)), rows, 3)
     assert_array_equal(codes, fast.predict(rows))
 
 

@@ -95,6 +95,19 @@ def libsvm_answers(model, X, *, probabilities=False):
     return np.array(labels), np.array(rows)
 
 
+def test_rows_exactly_on_a_border_are_labelled_as_by_libsvm(tmp_path):
+    """All values are sums of whole numbers and halves, and zero on many rows."""
+    head = b"svm_type c_svc\nkernel_type linear\nnr_class 3\ntotal_sv 3\nrho 1 0 -1\n"
+    table = b"label 5 2 9\nnr_sv 1 1 1\nSV\n1 1 1:1 2:0\n-1 2 1:0 2:1\n-1 -1 1:-1 2:1\n"
+    path = tmp_path / "zero.model"
+    path.write_bytes(head + table)
+    X = np.array([[i, j] for i in range(-4, 5) for j in range(-4, 5)], dtype=float)
+    ours = read_libsvm_model(path)
+    assert np.sum(ours.pair_decision_values(X) == 0) > 20
+    labels, _ = libsvm_answers(svm_load_model(str(path)), X)
+    assert_array_equal(ours.predict(X), labels)
+
+
 CASES = pytest.mark.parametrize(
     ("svm_type", "kernel", "n_classes"),
     [(s, k, n) for s in TYPES for k in KERNELS for n in (2, 7)],

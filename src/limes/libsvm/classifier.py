@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
-from limes.coupling import class_pairs, count_votes, couple_like_libsvm
+from limes.coupling import class_pairs, count_votes_like_libsvm, couple_like_libsvm
 from limes.svm_machine import SvmMachine
 
 __all__ = ["LibsvmClassifier"]
@@ -130,7 +130,7 @@ class LibsvmClassifier(ClassifierMixin, BaseEstimator):
         for place, (first, second) in enumerate(class_pairs(self.machine.n_classes)):
             sums[:, first] -= values[:, place]
             sums[:, second] += values[:, place]
-        scores = count_votes(values) + sums / (3.0 * (np.abs(sums) + 1.0))
+        scores = count_votes_like_libsvm(values) + sums / (3.0 * (np.abs(sums) + 1.0))
         return scores[:, np.argsort(self.labels)]
 
     @available_if(lambda self: self.sigmoids is not None)  # type: ignore[untyped-decorator]
@@ -164,7 +164,7 @@ class LibsvmClassifier(ClassifierMixin, BaseEstimator):
         ndarray of shape (n_rows,)
             Labels; of equal votes the first in ``labels``.
         """
-        return self.labels[count_votes(self._values(X)).argmax(axis=1)]
+        return self.labels[count_votes_like_libsvm(self._values(X)).argmax(axis=1)]
 
     @available_if(lambda self: self.sigmoids is not None)  # type: ignore[untyped-decorator]
     def predict_likeliest(self, X: Any) -> NDArray[np.int64]:
