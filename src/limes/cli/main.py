@@ -167,7 +167,10 @@ def _explain(error: BaseException) -> str:
     if isinstance(error, OSError) and error.strerror and error.filename is not None:
         return f"{os.fsdecode(error.filename)}: {error.strerror}"
     if isinstance(error, MemoryError):
-        return "not enough memory: choose fewer rows with limes subsample."
+        what = f" ({_shorten(error)})" if str(error) else ""
+        return (
+            f"not enough memory{what}: choose fewer rows with limes subsample, or fewer features."
+        )
     return _shorten(error) or type(error).__name__
 
 
