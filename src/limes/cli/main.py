@@ -27,6 +27,7 @@ JOBS = (
     "convert",
     "datasets",
     "bench",
+    "paper",
     "demo",
 )
 # What a wrong file or word may raise, and a machine that is too small for the job.

@@ -32,6 +32,7 @@ SECONDS = {
     "humidity": 1200,
     "mnist": 2400,
 }
+EVERYTHING = (*DATASETS, SAMPLE_CLASSES)
 RESULT_METHODS = ("linear", "svm", "borders", "limes")
 AGF_METHODS = ("agf", "agf-borders", "agf-limes")
 ALL_METHODS = (*RESULT_METHODS, "subsampled", *AGF_METHODS)
@@ -109,9 +110,8 @@ def make_plan(
         To be run in this order.
     """
     chosen = check_names("method", methods, ALL_METHODS)
-    everything = (*DATASETS, SAMPLE_CLASSES)
-    by_default = (*QUICK_DATASETS, SAMPLE_CLASSES) if is_quick else everything
-    named = check_names("dataset", datasets, everything) if datasets else by_default
+    by_default = (*QUICK_DATASETS, SAMPLE_CLASSES) if is_quick else EVERYTHING
+    named = check_names("dataset", datasets or by_default, EVERYTHING)
     n_most = QUICK_TRIALS if is_quick else N_TRIALS
     steps = []
     for name in sorted(named, key=lambda name: SECONDS[name]):
