@@ -37,9 +37,9 @@ def add_parser(jobs: Any) -> None:
         "paper",
         help="repeat the paper: its trials, tables and figures",
         description="Run the paper's trials, each a row of FOLDER/rows.csv, and draw its tables "
-        "and figures from the\nrows, the paper's own numbers beside ours; FOLDER.md is a page with all "
-        "of it. An interrupted run\ngoes on where it stopped. All trials take about two hours on two "
-        "cores.",
+        "and figures from the\nrows, the paper's own numbers beside ours; FOLDER.md is a page with "
+        "all of it. An interrupted run\ngoes on where it stopped. All trials take about two hours "
+        "on two cores.",
         example="limes paper --quick\nlimes paper --table results --dataset sat\n"
         "limes paper --draw -o docs/paper",
     )

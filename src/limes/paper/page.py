@@ -38,7 +38,7 @@ subset that takes minutes.
 - **sub-sampled**: an SVM on so many training rows that its U.C. is that of the borders or of limes.
 
 U.C. is the uncertainty coefficient: the share of the class entropy that the answers explain. Times
-are the least of three batches with one thread, and stand for all test rows.
+are processor time with one thread, of the quickest of three batches, and stand for all test rows.
 """
 
 # Why some numbers are not the paper's. Each is shown only where the rows show the difference.

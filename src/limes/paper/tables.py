@@ -98,8 +98,8 @@ def results_table(rows: Sequence[Row], names: Sequence[str]) -> Table:
     ]
     columns = [Column("dataset"), Column("method"), Column("trials", "count"), *_result_heads()]
     note = (
-        "Times are for all test rows, one thread, without reading files; the paper's are for whole "
-        "programs on another machine."
+        "Times are processor seconds for all test rows with one thread, without reading files; the "
+        "paper's are for whole programs on another machine."
     )
     return Table("results", "Table 3: skill and time", columns, lines, _with_partial(note, lines))
 
