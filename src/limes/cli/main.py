@@ -165,8 +165,9 @@ def _show_warning(
 
 def _explain(error: BaseException) -> str:
     """Return what an error says, in one line that names the file."""
-    if isinstance(error, OSError) and error.strerror and error.filename is not None:
-        return f"{os.fsdecode(error.filename)}: {error.strerror}"
+    if isinstance(error, OSError) and error.strerror:
+        is_named = error.filename is not None
+        return f"{os.fsdecode(error.filename)}: {error.strerror}" if is_named else error.strerror
     if isinstance(error, MemoryError):
         what = f" ({_shorten(error)})" if str(error) else ""
         return (
