@@ -19,6 +19,8 @@ BLUE, ORANGE, GREEN, PURPLE = COLOURS[:4]
 DPI = 150
 # Fits of times leave out sizes at which the call itself takes most of the time.
 LEAST_SUPPORT, LEAST_BORDERS = 20, 50
+# With fewer training rows the number of support vectors grows more slowly: almost all are needed.
+LEAST_TRAINING = 100
 
 
 def save_figures(rows: Sequence[Row], points: Sequence[Point], folder: Path) -> list[Path]:
@@ -97,7 +99,7 @@ def draw_support_growth(rows: Sequence[Row], ax: "Axes") -> None:
     found = by_setting(rows, "n_support")
     law = support_law(rows)
     _draw_spread(found, ax, "SVM", color=BLUE, marker="o", linestyle="none")
-    x = np.array([min(found), max(found)])
+    x = np.array([LEAST_TRAINING, max(found)])
     label = f"fit: {law.factor:.2f} · rows^{law.exponent:.2f}  (paper: 0.38 · rows^0.94)"
     ax.plot(x, law.factor * x**law.exponent, color="black", linewidth=1, label=label)
     ax.set(xscale="log", yscale="log", xlabel="training rows", ylabel="support vectors")
@@ -152,9 +154,9 @@ def support_law(rows: Sequence[Row]) -> Any:
     Returns
     -------
     PowerLaw
-        Of the means over the trials.
+        Of the means over the trials, from 100 training rows on.
     """
-    found = by_setting(rows, "n_support")
+    found = by_setting([row for row in rows if row.n_train >= LEAST_TRAINING], "n_support")
     return fit_power_law(list(found), [one.mean for one in found.values()])
 
 
