@@ -140,11 +140,11 @@ class ShortlistScheme(Scheme):
 
     def _join_pairs(self, values: NDArray[Any]) -> Iterator[tuple[Codes, Codes, Array]]:
         """Go through rows with equally many named classes: rows, classes, values of pairs."""
-        scores = values[:, : self.n_classes].astype(np.float64)
-        for rows, named in self._name(scores):
+        # Classes are named in the precision in which their pairs were asked.
+        for rows, named in self._name(values[:, : self.n_classes]):
             pairs = np.array(class_pairs(named.shape[1]))
             asked = values[rows, self.n_classes : self.n_classes + len(pairs)]
-            own = scores[rows[:, None], named]
+            own = values[rows[:, None], named].astype(np.float64)
             rough = 0.5 * (own[:, pairs[:, 1]] - own[:, pairs[:, 0]])
             yield rows, named, self.trust * asked + (1.0 - self.trust) * rough
 
