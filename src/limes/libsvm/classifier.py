@@ -4,6 +4,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metaestimators import available_if
@@ -15,6 +16,9 @@ from limes.svm_machine import SvmMachine
 __all__ = ["LibsvmClassifier"]
 
 Array = NDArray[np.float64]
+
+# Numbers of sparse rows that are made dense at once: 32 MB of float64, however wide they are.
+BLOCK_NUMBERS = 1 << 22
 
 
 class LibsvmClassifier(ClassifierMixin, BaseEstimator):
@@ -193,7 +197,11 @@ class LibsvmClassifier(ClassifierMixin, BaseEstimator):
     def _values(self, X: Any) -> Array:
         """Return the machine's decision values of checked rows."""
         rows = validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64)
-        return self.machine.values(rows)
+        n_each = max(1, BLOCK_NUMBERS // rows.shape[1])
+        if not sparse.issparse(rows) or rows.shape[0] <= n_each:
+            return self.machine.values(rows)
+        starts = range(0, rows.shape[0], n_each)
+        return np.vstack([self.machine.values(rows[start : start + n_each]) for start in starts])
 
     def _probabilities(self, X: Any) -> Array:
         """Return the probabilities in the order of ``labels``."""
