@@ -20,6 +20,11 @@ from export_cases import (
     one_vs_rest,
     rows_like,
     shared,
+    shortlist,
+    shortlist_coupled,
+    shortlist_projected,
+    tree,
+    tree_projected,
     votes,
     votes_blended,
     votes_projected,
@@ -92,13 +97,30 @@ def test_compiled_c_gives_the_labels_and_probabilities_of_python(case, dtype, tm
 
 @needs_gcc
 @pytest.mark.parametrize("level", ["-O0", "-Os", "-O3"])
-@pytest.mark.parametrize("case", [binary_blended, votes_blended, votes_projected, coupled, shared])
+@pytest.mark.parametrize(
+    "case",
+    [
+        binary_blended,
+        votes_blended,
+        votes_projected,
+        coupled,
+        shared,
+        shortlist,
+        shortlist_coupled,
+        shortlist_projected,
+        tree,
+        tree_projected,
+    ],
+)
 def test_there_is_no_warning_at_any_level_of_optimisation(case, level, tmp_path):
     compiled(tmp_path, to_c(fitted(case)), options=[level])
 
 
 @needs_gcc
-@pytest.mark.parametrize("case", [votes_blended, votes_projected, coupled, one_vs_rest])
+@pytest.mark.parametrize(
+    "case",
+    [votes_blended, votes_projected, coupled, one_vs_rest, shortlist, shortlist_projected, tree],
+)
 def test_no_byte_outside_its_arrays_is_touched(case, tmp_path):
     fast = fitted(case)
     options = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g"]
