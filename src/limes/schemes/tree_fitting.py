@@ -23,7 +23,7 @@ from limes.sources.protocol import MulticlassSource
 # Points of a fork's map that is fitted.
 N_FORK_POINTS = 128
 # The fit of a fork looks at each of its rows so often, and at least at so many rows.
-LOOKS_A_ROW = 5
+LOOKS_A_ROW = 15
 MIN_LOOKS = 80_000
 
 
