@@ -37,6 +37,11 @@ def row(**changes):
     return replace(BASE, **changes)
 
 
+def whole(**changes):
+    """Return a machine with all its rows that decides by probability."""
+    return row(**({"method": "svm-probability"} | changes))
+
+
 def borders(**changes):
     base = {"method": "borders", "n_support": None, "exact_seconds": None, "n_borders": 3000}
     return row(**(base | {"uncertainty_coefficient": 0.76, "test_seconds": 0.01} | changes))
@@ -49,7 +54,7 @@ def fewer(step, skill, seed, **changes):
 
 
 def searched(skills, **changes):
-    """Return the trials of a search: three seeds for each step."""
+    """Return the trials of a search: five seeds for each step."""
     return [
-        fewer(step, skill, seed, **changes) for step, skill in skills.items() for seed in range(3)
+        fewer(step, skill, seed, **changes) for step, skill in skills.items() for seed in range(5)
     ]

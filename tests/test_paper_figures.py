@@ -10,7 +10,7 @@ from limes.paper.points import find_points, read_points, write_points
 from limes.paper.rows import Trial
 from limes.paper.statistics import by_setting, saturation
 from limes.paper.trials import run_trial
-from paper_cases import BASE, borders, row, searched
+from paper_cases import BASE, borders, row, searched, whole
 
 N_TRIALS = 3
 
@@ -116,7 +116,7 @@ def test_the_overview_has_a_panel_for_each_dataset():
     pytest.importorskip("matplotlib")
     from limes.paper.overview import draw_overview
 
-    rows = [BASE, borders(), row(dataset="heart"), *searched({8: 0.7, 16: 0.6})]
+    rows = [BASE, whole(), borders(), row(dataset="heart"), *searched({8: 0.7, 16: 0.6})]
     figure = draw_overview(rows)
     titles = [ax.get_title() for ax in figure.axes if ax.get_title()]
     assert titles == ["heart", "sat"]

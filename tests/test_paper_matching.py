@@ -7,7 +7,7 @@ import pytest
 from limes.paper.matching import fraction_of, match_method, search_fraction
 from limes.paper.plan import make_plan
 from limes.paper.verdicts import judge
-from paper_cases import BASE, borders, fewer, row, searched
+from paper_cases import borders, fewer, row, searched, whole
 
 
 def falling(step):
@@ -40,17 +40,17 @@ def test_the_search_asks_for_few_fractions():
 
 
 def test_without_trials_there_is_no_match():
-    assert match_method([BASE], "sat", "borders") is None
+    assert match_method([whole()], "sat", "borders") is None
     assert match_method([borders()], "sat", "borders") is None
 
 
 def test_a_fraction_is_judged_by_all_its_seeds():
-    rows = [BASE, borders()]
+    rows = [whole(), borders()]
     first = match_method(rows, "sat", "borders")
     assert not first.is_final
-    rows += [fewer(first.step, 0.7, 0), fewer(first.step, 0.7, 1)]
+    rows += [fewer(first.step, 0.7, seed) for seed in range(4)]
     assert match_method(rows, "sat", "borders") == first
-    rows.append(fewer(first.step, 0.7, 2))
+    rows.append(fewer(first.step, 0.7, 4))
     assert match_method(rows, "sat", "borders") != first
 
 
@@ -74,7 +74,7 @@ def run_search(rows, skill):
 
 
 def test_the_plan_ends_with_ten_trials_at_the_match():
-    rows = run_search([BASE, borders()], lambda fraction: 0.8 + 0.02 * math.log2(fraction))
+    rows = run_search([whole(), borders()], lambda fraction: 0.8 + 0.02 * math.log2(fraction))
     verdict = judge(rows, "sat", "borders")
     assert verdict.fraction == pytest.approx(fraction_of(16))
     assert sorted(one.seed for one in verdict.machine) == list(range(10))
@@ -84,15 +84,15 @@ def test_the_plan_ends_with_ten_trials_at_the_match():
 
 def test_borders_fail_where_the_machine_is_quicker():
     slow = borders(test_seconds=10.0)
-    rows = run_search([BASE, slow], lambda fraction: 0.8 + 0.02 * math.log2(fraction))
+    rows = run_search([whole(), slow], lambda fraction: 0.8 + 0.02 * math.log2(fraction))
     assert judge(rows, "sat", "borders").word == "fails"
 
 
 def test_a_better_linear_classifier_is_marked():
     better = row(method="linear", uncertainty_coefficient=0.9)
-    rows = [BASE, better, borders(uncertainty_coefficient=0.85)]
+    rows = [whole(), better, borders(uncertainty_coefficient=0.85)]
     assert judge(rows, "sat", "borders").word == "succeeds*"
 
 
 def test_there_is_no_verdict_before_the_search_ends():
-    assert judge([BASE, borders(), *searched({30: 0.7})], "sat", "borders") is None
+    assert judge([whole(), borders(), *searched({30: 0.7})], "sat", "borders") is None

@@ -13,6 +13,9 @@ from limes.paper.trials import run_trial
 LINEAR = [Trial("results", "sample_classes", "linear", None, seed, seed) for seed in range(3)]
 
 
+CURVED = ["svm", "svm-probability", "borders", "true-borders", "agf", "agf-borders"]
+
+
 def step(trials):
     return Step("test", lambda rows: trials, 1)
 
@@ -66,7 +69,9 @@ def test_a_trial_gives_the_same_skill_again():
     assert first.n_borders == 20
 
 
-@pytest.mark.parametrize("method", ["svm", "borders", "true-borders", "agf", "agf-borders"])
+@pytest.mark.parametrize(
+    "method", ["svm", "svm-probability", "borders", "true-borders", "agf", "agf-borders"]
+)
 def test_all_methods_beat_a_linear_classifier_on_the_sample_classes(method):
     case = load_case("sample_classes", n_train=200)
     trial = Trial("results", "sample_classes", method, None, 0, 0)

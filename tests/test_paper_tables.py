@@ -11,7 +11,7 @@ from limes.paper.page import make_page, write_table
 from limes.paper.statistics import Spread
 from limes.paper.table import Column, Table
 from limes.paper.tables import make_tables
-from paper_cases import BASE, borders, row, searched
+from paper_cases import BASE, borders, row, searched, whole
 
 SMALL = Table(
     "small",
@@ -133,7 +133,7 @@ def test_a_part_of_a_dataset_proves_nothing():
 
 def test_a_verdict_that_changes_is_on_the_page():
     searches = searched({step: 0.85 - 0.002 * step for step in range(1, 80)})
-    rows = [BASE, borders(), *searches]
+    rows = [whole(), borders(), *searches]
     page = make_page(rows, make_tables(rows), [], Path("docs/paper"))
     assert "- **sat**, borders: succeeds (paper: fails)" in page
     assert "| letter | C | 1 | 50 |" in page

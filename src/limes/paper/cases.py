@@ -14,8 +14,9 @@ from limes._typing import Labels
 from limes.agf import AGFClassifier
 from limes.bench.peers.scikit_learn import svc
 from limes.bench.problem import Problem, load_problem
-from limes.coupling import count_votes
+from limes.coupling import count_votes_like_libsvm
 from limes.datasets import list_datasets, sample_classes
+from limes.sources.recognize import Known, as_source
 from limes.svm_machine import SvmMachine
 
 SAMPLE_CLASSES = "sample_classes"
@@ -146,9 +147,38 @@ def ask_exactly(model: SVC) -> Any:
     machine = SvmMachine.from_sklearn(model)
 
     def ask(X: NDArray[np.float64]) -> Labels:
-        return model.classes_[np.argmax(count_votes(machine.values(X)), axis=1)]
+        return model.classes_[np.argmax(count_votes_like_libsvm(machine.values(X)), axis=1)]
 
     return ask
+
+
+def label_by_probability(
+    model: SVC, problem: Problem, kept: NDArray[np.intp], *, seed: int
+) -> Labels:
+    """Give each test row the most probable class, as ``svm-predict -b 1`` does.
+
+    The sigmoids are fitted on five folds of the machine's own training rows.
+
+    Parameters
+    ----------
+    model : SVC
+        Fitted.
+    problem : Problem
+        The rows.
+    kept : ndarray of int
+        Numbers of the training rows that it was fitted on.
+    seed : int
+        Of the folds.
+
+    Returns
+    -------
+    ndarray of shape (n_test,)
+        Labels; those of ``predict`` but for rows near a border.
+    """
+    codes = np.searchsorted(model.classes_, problem.y_train[kept])
+    rows = problem.train_rows(np.float64)[kept]
+    source = as_source(model, Known(rows, codes, True, np.random.default_rng(seed)))
+    return model.classes_[source.codes(problem.test_rows(np.float64))]
 
 
 @cache

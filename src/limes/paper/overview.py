@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from limes.paper.matching import WHOLE
 from limes.paper.printed import DATASETS
 from limes.paper.rows import Row, select
 from limes.paper.statistics import spread_of
@@ -77,7 +78,8 @@ def draw_dataset(rows: Sequence[Row], ax: "Axes") -> None:
     fewer = select(rows, method="subsampled")
     fractions = sorted({row.setting or 0.0 for row in fewer}, reverse=True)
     tried = [select(fewer, setting=one) for one in fractions]
-    curve = [*(mark for name, mark in marks.items() if name == "svm"), *map(_mean_mark, tried)]
+    whole = select(rows, experiment="results", method=WHOLE)
+    curve = [_mean_mark(group) for group in (whole, *tried) if group]
     best = max(skill for _, skill in marks.values())
     kept = [mark for mark in curve if mark[1] >= LEAST_SHARE * best]
     ax.plot(*zip(*kept, strict=True), **SUBSAMPLED, zorder=2) if len(kept) > 1 else None

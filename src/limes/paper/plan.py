@@ -6,7 +6,7 @@ from typing import Any
 
 from limes.datasets import parameters
 from limes.paper.cases import SAMPLE_CLASSES
-from limes.paper.matching import match_method, search_seeds
+from limes.paper.matching import WHOLE, match_method, search_seeds
 from limes.paper.printed import DATASETS
 from limes.paper.rows import Row, Trial, select
 
@@ -33,7 +33,7 @@ SECONDS = {
     "mnist": 2400,
 }
 EVERYTHING = (*DATASETS, SAMPLE_CLASSES)
-RESULT_METHODS = ("linear", "svm", "borders", "limes")
+RESULT_METHODS = ("linear", "svm", "svm-probability", "borders", "limes")
 AGF_METHODS = ("agf", "agf-borders", "agf-limes")
 ALL_METHODS = (*RESULT_METHODS, "subsampled", *AGF_METHODS)
 # The author's own kernel classifier, on data that it was made for.
@@ -41,7 +41,7 @@ AGF_DATASETS = (SAMPLE_CLASSES, "heart", "sat", "humidity")
 # What a sub-sampled machine is matched with.
 MATCHED = ("borders", "limes")
 # Methods that give the same every time on the same split, the linear ones almost.
-STEADY = ("linear", "svm", "agf")
+STEADY = ("linear", "svm", "svm-probability", "agf")
 N_TRIALS = 10
 # Trials of the accelerated AGF where one takes minutes.
 N_SLOW_TRIALS = 1
@@ -213,7 +213,7 @@ def _match(rows: Sequence[Row], dataset: str, method: str, n_most: int) -> list[
     match = match_method(rows, dataset, method)
     if match is None or match.step == 0:
         return []
-    whole = select(rows, experiment="results", dataset=dataset, method="svm")
+    whole = select(rows, experiment="results", dataset=dataset, method=WHOLE)
     n_final = min(n_most, n_trials_of(dataset, "subsampled"))
     seeds: Any = range(n_final) if match.is_final else search_seeds(whole)
     return [_trial("subsampled", dataset, "subsampled", match.fraction, seed) for seed in seeds]

@@ -19,7 +19,7 @@ from limes.scores import accuracy_score, agreement, uncertainty_coefficient
 # repeated where there are fewer.
 BATCH_ROWS = 2000
 # One batch of a slow method may take this long; it gets fewer rows then.
-BATCH_SECONDS = 0.3
+BATCH_SECONDS = 0.1
 N_TURNS = 3
 
 

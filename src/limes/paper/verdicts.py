@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from limes.paper.matching import match_method, mean_skill
+from limes.paper.matching import WHOLE, match_method, mean_skill
 from limes.paper.rows import Row, select
 from limes.paper.statistics import Spread, spread_of
 
@@ -95,7 +95,7 @@ def judge(rows: Sequence[Row], dataset: str, method: str) -> Verdict | None:
     if match is None or not match.is_final:
         return None
     results = select(rows, experiment="results", dataset=dataset)
-    machine = select(results, method="svm")
+    machine = select(results, method=WHOLE)
     if match.step:
         machine = select(rows, dataset=dataset, method="subsampled", setting=match.fraction)
     fast, linear = select(results, method=method), select(results, method="linear")
