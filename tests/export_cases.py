@@ -13,8 +13,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from limes import BordersClassifier, accelerate
+from limes import BorderMap, BordersClassifier, accelerate
 from limes.export.packed import pack
+from limes.model_file import StoredModel, restore
+from limes.schemes.pairwise import PairwiseScheme
 
 
 def moons():
@@ -138,9 +140,83 @@ def shared_nearest():
     return accelerate(source, X, scheme="shared", n_borders=30, blend=1, random_state=0)
 
 
+def shortlist(**options):
+    X, y = trees()
+    options = {"n_borders": 10, "random_state": 0, **options}
+    return asking(accelerate(SVC(gamma=0.1).fit(X, y), X, scheme="shortlist", **options))
+
+
+def shortlist_nearest():
+    return shortlist(blend=1, refine=False)
+
+
+def shortlist_coupled():
+    X, y = far(blobs(6, 7))
+    source = make_pipeline(StandardScaler(), GaussianNB()).fit(X, y)
+    return asking(accelerate(source, X, scheme="shortlist", n_borders=8, random_state=0))
+
+
+def shortlist_projected():
+    X, y = far(blobs(12, 5, labels=[1.0, 2.0, 5.0, 9.0, 11.0]))
+    source = make_pipeline(StandardScaler(), PCA(2), SVC(gamma=0.2)).fit(X, y)
+    return asking(accelerate(source, X, scheme="shortlist", n_borders=12, random_state=0))
+
+
+def asking(fast):
+    """A shortlist that names up to three classes far behind, so that many pairs are asked."""
+    fast.scheme_ = replace(fast.scheme_, n_named=3, reach=5.0)
+    return fast
+
+
+def tree():
+    X, y = far(blobs(4, 7))
+    source = make_pipeline(StandardScaler(), SVC(gamma=0.2)).fit(X, y)
+    return accelerate(source, X, scheme="tree", n_borders=20, random_state=0)
+
+
+def tree_of_points():
+    X, y = trees()
+    source = SVC(gamma=0.1).fit(X, y)
+    return accelerate(source, X, scheme="tree", n_borders=20, refine=False, random_state=0)
+
+
+def tree_projected():
+    X, y = far(blobs(12, 5))
+    source = make_pipeline(StandardScaler(), PCA(2), SVC(gamma=0.2)).fit(X, y)
+    return accelerate(source, X, scheme="tree", n_borders=30, dtype="float64", random_state=0)
+
+
 def truth_labels():
     X, y = moons()
     return accelerate(SVC(gamma=2).fit(X, y == 1), X, n_borders=20, random_state=0)
+
+
+def one_sided_first():
+    """Its first map has one point and blends nothing, the others blend three."""
+    rng = np.random.default_rng(0)
+    maps = [BorderMap.constant(np.zeros(2), -0.5)]
+    for _ in range(2):
+        points, normals = rng.normal(size=(2, 9, 2))
+        maps.append(BorderMap.from_borders(points=points, normals=normals, blend=3))
+    return made(*maps, n_classes=3)
+
+
+def on_borders():
+    """Whole numbers, whose sums are exact, so that many rows lie on a border."""
+    rng = np.random.default_rng(0)
+    maps = [
+        BorderMap(
+            rng.integers(-3, 4, size=(9, 2)), rng.integers(-2, 3, (9, 2, 1)), np.zeros((9, 1))
+        )
+        for _ in range(3)
+    ]
+    return made(*maps, n_classes=3), rng.integers(-4, 5, size=(500, 2)).astype(np.float32)
+
+
+def made(*maps, n_classes):
+    """Return a classifier of the votes of given maps."""
+    stored = StoredModel(PairwiseScheme(maps, n_classes), np.arange(n_classes), maps[0].n_features)
+    return restore(stored, BordersClassifier())
 
 
 CASES = (
@@ -154,12 +230,20 @@ CASES = (
     votes_scaled,
     votes_projected,
     votes_uneven,
+    one_sided_first,
     coupled,
     coupled_blended,
     one_vs_rest,
     one_vs_rest_blended,
     shared,
     shared_nearest,
+    shortlist,
+    shortlist_nearest,
+    shortlist_coupled,
+    shortlist_projected,
+    tree,
+    tree_of_points,
+    tree_projected,
     truth_labels,
 )
 
@@ -244,14 +328,35 @@ def is_uncertain(fast, X, dtype):
             bound += share[:, None] * np.ptp(each, axis=1) * 2
         bounds.append(bound)
     values = in_dtype(fast, "float64").scheme_.values(X.astype(float))
-    return is_tie | _is_close(scheme, values, np.hstack(bounds)), is_tie
+    bound = np.hstack(bounds)
+    if scheme.name == "shortlist":
+        is_tie |= _is_naming_close(scheme, values, bound)
+        bound = bound.max(axis=1, keepdims=True)
+    return is_tie | _is_close(scheme, values, bound), is_tie
+
+
+def _is_naming_close(scheme, values, bound):
+    """Rows of a shortlist that may name other classes: a jump of all their probabilities."""
+    scores, slack = values[:, : scheme.n_classes], 2 * bound[:, : scheme.n_classes].max(axis=1)
+    behind = np.sort(scores.max(axis=1, keepdims=True) - scores, axis=1)
+    is_close = (np.abs(behind - scheme.reach) <= slack[:, None]).any(axis=1)
+    n_named = scheme.n_named
+    is_last = behind[:, n_named - 1] <= scheme.reach + slack
+    return is_close | (is_last & (behind[:, n_named] - behind[:, n_named - 1] <= slack))
 
 
 def _is_close(scheme, values, bound):
     """Rows where values that near to each other, or to zero, decide."""
     if scheme.name == "pairwise" and (scheme.n_classes == 2 or scheme.by_vote):
         return (np.abs(values) <= bound).any(axis=1)
-    if scheme.name == "pairwise":
+    if scheme.name == "tree":
+        return (np.abs(values) <= bound).any(axis=1)
+    if scheme.name == "shortlist" and scheme.by_vote:
+        joined = np.full((len(values), scheme.n_slots), np.inf)
+        for rows, _, pairs in scheme._join_pairs(values):
+            joined[rows, : pairs.shape[1]] = pairs
+        return (np.abs(joined) <= 2 * bound).any(axis=1)
+    if scheme.name in ("pairwise", "shortlist"):
         values = scheme.own_probabilities(values)
         bound = 4 * scheme.n_classes * bound + 100 * np.finfo(np.float32).eps
     best = np.sort(values, axis=1)[:, -2:]

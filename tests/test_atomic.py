@@ -34,8 +34,9 @@ def test_a_full_disk_leaves_the_old_file_and_nothing_else(old):
         yield b"ne"
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    with pytest.raises(OSError, match="No space left"), replacing(old) as stream:
+    with pytest.raises(OSError, match="No space left") as raised, replacing(old) as stream:
         stream.writelines(pieces())
+    assert raised.value.filename == str(old)
     assert old.read_bytes() == b"old"
     assert os.listdir(old.parent) == [old.name]
 

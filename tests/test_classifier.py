@@ -23,7 +23,7 @@ from limes import BordersClassifier
 from limes import accelerate as accelerate_by_default
 from limes.agf import AGFClassifier, KernelDensityClassifier
 
-SCHEMES = ["pairwise", "one-vs-rest", "shared"]
+SCHEMES = ["pairwise", "one-vs-rest", "shared", "shortlist", "tree"]
 
 
 def accelerate(model, X, y=None, *, scheme="pairwise", **options):

@@ -8,8 +8,15 @@ from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize
 
+from export_cases import on_borders
 from limes import coupling
-from limes.coupling import class_pairs, count_votes, couple, couple_like_libsvm
+from limes.coupling import (
+    class_pairs,
+    count_votes,
+    count_votes_like_libsvm,
+    couple,
+    couple_like_libsvm,
+)
 
 
 def pairs_of(probabilities):
@@ -118,9 +125,22 @@ def test_each_row_stops_on_its_own(n_classes):
     assert_allclose(couple_like_libsvm(pairs), expected, rtol=1e-10)
 
 
-def test_votes_go_to_the_second_class_at_zero():
+def test_votes_go_to_the_first_class_at_zero():
     values = [[-1.0, -2.0, -3.0], [0.0, -1.0, 1.0], [1.0, 1.0, 1.0]]
-    assert_array_equal(count_votes(values), [[2, 1, 0], [1, 1, 1], [0, 1, 2]])
+    assert_array_equal(count_votes(values), [[2, 1, 0], [2, 0, 1], [0, 1, 2]])
+
+
+def test_votes_go_to_the_second_class_at_zero_by_libsvm():
+    values = [[-1.0, -2.0, -3.0], [0.0, -1.0, 1.0], [1.0, 1.0, 1.0]]
+    assert_array_equal(count_votes_like_libsvm(values), [[2, 1, 0], [1, 1, 1], [0, 1, 2]])
+
+
+def test_a_value_of_zero_votes_alike_in_the_core_and_in_python():
+    fast, rows = on_borders()
+    values = fast.scheme_.values(rows)
+    assert np.sum(values == 0) > 100
+    assert_array_equal(fast.scheme_.classify(rows), fast.scheme_.codes(values))
+    assert_array_equal(fast.predict_proba(rows).argmax(axis=1), fast.predict(rows))
 
 
 def test_pairs_come_in_the_order_of_libsvm():
@@ -129,6 +149,6 @@ def test_pairs_come_in_the_order_of_libsvm():
 
 @pytest.mark.parametrize("shape", [(3,), (3, 0), (3, 2), (3, 4)])
 def test_columns_that_are_not_pairs_are_refused(shape):
-    for function in (couple, couple_like_libsvm, count_votes):
+    for function in (couple, couple_like_libsvm, count_votes, count_votes_like_libsvm):
         with pytest.raises(ValueError, match=r"pair"):
             function(np.full(shape, 0.5))

@@ -16,9 +16,15 @@ from export_cases import (
     fitted,
     in_dtype,
     moons,
+    on_borders,
     one_vs_rest,
     rows_like,
     shared,
+    shortlist,
+    shortlist_coupled,
+    shortlist_projected,
+    tree,
+    tree_projected,
     votes,
     votes_blended,
     votes_projected,
@@ -91,13 +97,30 @@ def test_compiled_c_gives_the_labels_and_probabilities_of_python(case, dtype, tm
 
 @needs_gcc
 @pytest.mark.parametrize("level", ["-O0", "-Os", "-O3"])
-@pytest.mark.parametrize("case", [binary_blended, votes_blended, votes_projected, coupled, shared])
+@pytest.mark.parametrize(
+    "case",
+    [
+        binary_blended,
+        votes_blended,
+        votes_projected,
+        coupled,
+        shared,
+        shortlist,
+        shortlist_coupled,
+        shortlist_projected,
+        tree,
+        tree_projected,
+    ],
+)
 def test_there_is_no_warning_at_any_level_of_optimisation(case, level, tmp_path):
     compiled(tmp_path, to_c(fitted(case)), options=[level])
 
 
 @needs_gcc
-@pytest.mark.parametrize("case", [votes_blended, votes_projected, coupled, one_vs_rest])
+@pytest.mark.parametrize(
+    "case",
+    [votes_blended, votes_projected, coupled, one_vs_rest, shortlist, shortlist_projected, tree],
+)
 def test_no_byte_outside_its_arrays_is_touched(case, tmp_path):
     fast = fitted(case)
     options = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g"]
@@ -120,6 +143,14 @@ def test_equally_near_points_are_taken_in_their_order(blend, tmp_path):
     distances = np.sort(np.square(rows[:, None] - points).sum(axis=2), axis=1)
     assert np.sum(distances[:, blend - 1] == distances[:, blend]) > 50
     codes, _ = answers(compiled(tmp_path, to_c(fast)), rows, 2)
+    assert_array_equal(codes, fast.predict(rows))
+
+
+@needs_gcc
+def test_a_value_of_zero_votes_as_in_python(tmp_path):
+    fast, rows = on_borders()
+    assert np.sum(fast.scheme_.values(rows) == 0) > 100
+    codes, _ = answers(compiled(tmp_path, to_c(fast)), rows, 3)
     assert_array_equal(codes, fast.predict(rows))
 
 

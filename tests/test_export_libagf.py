@@ -132,7 +132,7 @@ class TestFormat:
 class TestRefusedModels:
     @pytest.mark.parametrize("case", [one_vs_rest])
     def test_another_scheme_is_named(self, case):
-        with pytest.raises(ValueError, match=r"libAGF knows the schemes \['pairwise'\], got 'one-"):
+        with pytest.raises(ValueError, match=r"one border a pair of classes, got scheme 'one-"):
             to_libagf(fitted(case))
 
     def test_a_blend_is_refused(self):

@@ -12,6 +12,7 @@ from export_cases import (
     coupled,
     expected,
     fitted,
+    on_borders,
     one_vs_rest,
     rows_like,
     trees,
@@ -78,6 +79,13 @@ def test_equally_near_points_are_taken_in_their_order(blend):
     labels, _ = answers(to_onnx(fast), rows)
     is_zero = (fast.scheme_.values(rows) == 0).any(axis=1)
     assert_array_equal(labels[~is_zero], fast.predict(rows)[~is_zero])
+
+
+def test_a_value_of_zero_votes_as_in_python():
+    fast, rows = on_borders()
+    assert np.sum(fast.scheme_.values(rows) == 0) > 100
+    labels, _ = answers(to_onnx(fast), rows)
+    assert_array_equal(labels, fast.predict(rows))
 
 
 def test_the_type_is_that_of_the_classifier_unless_another_is_asked_for():

@@ -98,6 +98,10 @@ GOOD = {
         ({}, {**GOOD, "names": np.array(["a", "b"])}),
         ({}, {**GOOD, "mean": np.zeros(2), "scale": np.ones(2), "is_kept": np.array([True])}),
         ({}, {**GOOD, "mean": np.zeros(1), "scale": np.zeros(1), "is_kept": np.array([True])}),
+        (
+            {},
+            {**GOOD, "mean": np.zeros(1), "scale": np.array([1e-320]), "is_kept": np.array([True])},
+        ),
         ({}, {**GOOD, "mean": np.zeros(1)}),
         ({"source": "svm"}, GOOD),
         ({"source": "linear", "plain": {}}, {"coef": np.ones(3), "intercept": np.ones(1)}),

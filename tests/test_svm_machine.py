@@ -9,7 +9,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.svm import SVC, SVR, NuSVC
 
 from limes import kernels
-from limes.coupling import class_pairs, count_votes
+from limes.coupling import class_pairs, count_votes_like_libsvm
 from limes.kernels import Kernel
 from limes.svm_machine import SvmMachine
 
@@ -89,7 +89,7 @@ def test_gradients_agree_with_central_differences(parameters, n_classes):
 
 def test_votes_are_the_labels_of_scikit_learn():
     svc, X = fitted(7, gamma=0.3)
-    votes = count_votes(SvmMachine.from_sklearn(svc).values(X))
+    votes = count_votes_like_libsvm(SvmMachine.from_sklearn(svc).values(X))
     assert_array_equal(svc.classes_[votes.argmax(axis=1)], svc.predict(X))
 
 

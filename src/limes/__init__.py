@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     )
     from limes.border_map import BorderMap
     from limes.classifier import BordersClassifier
+    from limes.export.libagf_reader import read_libagf_model
     from limes.libsvm import read_libsvm_model, write_libsvm_model
     from limes.loading import load
     from limes.versions import show_versions
@@ -28,6 +29,7 @@ __all__ = [
     "NeighborsDensity",
     "accelerate",
     "load",
+    "read_libagf_model",
     "read_libsvm_model",
     "show_versions",
     "write_libsvm_model",
@@ -46,6 +48,7 @@ PLACES = {
     "NeighborsDensity": "limes.agf",
     "accelerate": "limes.accelerating",
     "load": "limes.loading",
+    "read_libagf_model": "limes.export.libagf_reader",
     "read_libsvm_model": "limes.libsvm",
     "show_versions": "limes.versions",
     "write_libsvm_model": "limes.libsvm",

@@ -1,5 +1,6 @@
 """Files that take the place of another all at once, or not at all."""
 
+import errno
 import os
 import secrets
 import stat
@@ -9,6 +10,9 @@ from pathlib import Path
 from typing import BinaryIO
 
 __all__ = ["replacing"]
+
+# What only writing raises: the disk is full, or the user's share of it, or a file's largest size.
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 @contextmanager
@@ -39,6 +43,12 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     ...     path.read_bytes(), len(os.listdir(folder))
     (b'whole', 1)
     """
+    with _full_named(path):
+        yield from _opened(path)
+
+
+def _opened(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """Give the stream to write to, once; then let the file appear."""
     if _is_special(Path(path)):
         with Path(path).open("wb") as stream:
             yield stream
@@ -54,6 +64,17 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     finally:
         beside.unlink(missing_ok=True)
     _sync_folder(target.parent)
+
+
+@contextmanager
+def _full_named(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Say which file there was no room for: the system does not."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in FULL and error.filename is None:
+            error.filename = os.fspath(path)
+        raise
 
 
 def _is_special(path: Path) -> bool:

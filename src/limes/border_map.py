@@ -222,18 +222,66 @@ def compile_maps(
     Maps
         Packed.
     """
-    before = maps[0].before
-    center = before.shift if before is not None else _mean_point(maps)
-    projection = before.matrix if before is not None and is_projected(maps) else None
-    parts = [_search_form(one, center, projection is not None) for one in maps]
+    form = search_form(maps)
     return Maps(
-        center,
-        parts,
-        projection=projection,
-        blend=max(int(one.blend) for one in maps),  # a one-sided map has none of its own
+        form.center,
+        list(form.parts),
+        projection=form.projection,
+        blend=form.blend,
         double=double,
         pairs=pairs,
     )
+
+
+@dataclass(frozen=True, eq=False)
+class SearchForm:
+    """Maps as the core and every export compute them, with ``t = x - center``.
+
+    Parameters
+    ----------
+    center : ndarray of shape (n_features,)
+        Taken from each row.
+    projection : ndarray or sparse array of shape (n_features, n_search), or None
+        Of ``t``, where the search runs in few directions.
+    parts : tuple of (weights, biases, functions, offsets)
+        For each map: the nearest point has the lowest of ``biases - weights @ t`` (or of the
+        projected ``t``), and its values are ``offsets + functions @ t``.
+    blend : int
+        Number of nearest points whose functions are averaged.
+    """
+
+    center: Array
+    projection: Any
+    parts: tuple[tuple[Array, Array, Array, Array], ...]
+    blend: int
+
+
+def search_form(maps: Sequence[BorderMap]) -> SearchForm:
+    """Return maps that share their rows in the form that is computed.
+
+    Parameters
+    ----------
+    maps : sequence of BorderMap
+        With one ``before``.
+
+    Returns
+    -------
+    SearchForm
+        In float64, not rounded yet.
+
+    Examples
+    --------
+    >>> line = BorderMap.from_borders(points=[[0.0, 1.0]], normals=[[0.0, 2.0]])
+    >>> form = search_form([line])
+    >>> form.center, form.parts[0][3]  # the value at the centre
+    (array([0., 1.]), array([[0.]]))
+    """
+    before = maps[0].before
+    center = before.shift if before is not None else _mean_point(maps)
+    projection = before.matrix if before is not None and is_projected(maps) else None
+    parts = tuple(_relative_to(center, one, projection is not None) for one in maps)
+    # A one-sided map has no blending of its own, and does not end that of the others.
+    return SearchForm(center, projection, parts, max(int(one.blend) for one in maps))
 
 
 def is_projected(maps: Sequence[BorderMap]) -> bool:
@@ -273,8 +321,8 @@ def _mean_point(maps: Sequence[BorderMap]) -> Array:
     return np.where(spread > 0, np.round(middle / grid) * grid, points[0])
 
 
-def _search_form(
-    one: BorderMap, center: Array, is_projected: bool
+def _relative_to(
+    center: Array, one: BorderMap, is_projected: bool
 ) -> tuple[Array, Array, Array, Array]:
     """Return weights, biases, functions and offsets, all relative to the centre."""
     points = one.points if one.before is not None else one.points - center

@@ -41,22 +41,25 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         What is replaced: fitted on the same rows first, unless it is frozen
         (``sklearn.frozen.FrozenEstimator``), a LIBSVM model or a function of rows. None means
         ``SVC()``. Linear steps of a ``Pipeline`` before the classifier cost a prediction nothing.
-    scheme : {'auto', 'shared', 'pairwise', 'one-vs-rest'}, default='auto'
-        How borders make up more than two classes: one map for all, one for each pair (the paper),
-        or one for each class against the rest. 'auto' is 'shared' where it may be fitted to the
-        source, else 'pairwise'.
+    scheme : {'auto', 'shared', 'shortlist', 'tree', 'pairwise', 'one-vs-rest'}, default='auto'
+        How borders make up more than two classes: one map for all; one for all that names the
+        likeliest few, and one for each pair, of which only those of the named decide; one for each
+        fork of a tree of classes; one for each pair (the paper); or one for each class against the
+        rest. 'auto' is 'shared' where it may be fitted to the source, else 'pairwise'.
     n_borders : int or 'auto', default='auto'
-        Points a map: in all, for each pair, or for each class against the rest. 'auto' tries
-        several numbers in a shared map, the cheapest first, and takes the cheapest whose agreement
-        with the source, on rows kept aside, is within its error of the best; elsewhere it is 100.
+        Points a map: in all, for each pair, for each fork, or for each class against the rest.
+        'auto' tries several numbers in a shared map, the cheapest first, and takes the cheapest
+        whose agreement with the source, on rows kept aside, is within its error of the best;
+        elsewhere it is 100, but 32 for a pair of a shortlist and 128 for a fork that are fitted.
     placement : {'auto', 'random', 'near', 'mixed'}, default='auto'
         Between which rows to search: any two across the border (the paper), near ones, or half of
         each.
     blend : int or 'auto', default='auto'
         Number of nearest points whose linear functions are averaged; the paper's is 1. 'auto' is 4
-        in a shared map, else 1.
+        in a shared map, a shortlist and a fitted tree, else 1.
     refine : bool, default=True
-        Whether 'auto' may choose a scheme that is fitted to the source.
+        Whether 'auto' may choose a scheme that is fitted to the source, and whether the pairs of a
+        shortlist and the forks of a tree are fitted to it, instead of being points on its borders.
     border : {'predict', 'probability'}, default='predict'
         Where a support vector machine's border lies: where its own ``predict`` changes, or where
         its calibrated probabilities are equal (the paper; ``svm-predict -b 1``).

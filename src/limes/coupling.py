@@ -5,7 +5,14 @@ from math import isqrt
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["class_pairs", "count_votes", "couple", "couple_like_libsvm", "log_odds_and_slopes"]
+__all__ = [
+    "class_pairs",
+    "count_votes",
+    "count_votes_like_libsvm",
+    "couple",
+    "couple_like_libsvm",
+    "log_odds_and_slopes",
+]
 
 Array = NDArray[np.float64]
 
@@ -43,8 +50,8 @@ def count_votes(values: ArrayLike) -> NDArray[np.intp]:
     Parameters
     ----------
     values : array-like of shape (n_rows, n_pairs)
-        Decision values in the order of ``class_pairs``: below zero votes for the first class
-        of the pair, anything else for the second (LIBSVM's rule for an exact zero).
+        Decision values in the order of ``class_pairs``: above zero votes for the second class of
+        the pair, anything else for the first, as in the compiled core and in every export.
 
     Returns
     -------
@@ -53,16 +60,32 @@ def count_votes(values: ArrayLike) -> NDArray[np.intp]:
 
     Examples
     --------
-    >>> count_votes([[-1.0, -0.5, 2.0]])
+    >>> count_votes([[-1.0, 0.0, 2.0]])
     array([[2, 0, 1]])
     """
-    is_first = np.asarray(values) < 0
-    n_classes = _count_classes(is_first)
-    votes = np.zeros((len(is_first), n_classes), dtype=np.intp)
-    for place, (first, second) in enumerate(class_pairs(n_classes)):
-        votes[:, first] += is_first[:, place]
-        votes[:, second] += ~is_first[:, place]
-    return votes
+    return _count(np.asarray(values) > 0)
+
+
+def count_votes_like_libsvm(values: ArrayLike) -> NDArray[np.intp]:
+    """Count votes as LIBSVM does, which gives a value of exactly zero to the second class.
+
+    Parameters
+    ----------
+    values : array-like of shape (n_rows, n_pairs)
+        Decision values in the order of ``class_pairs``, in our sign, which is not LIBSVM's: below
+        zero votes for the first class of the pair, anything else for the second.
+
+    Returns
+    -------
+    ndarray of shape (n_rows, n_classes)
+        Number of votes.
+
+    Examples
+    --------
+    >>> count_votes_like_libsvm([[-1.0, 0.0, 2.0]])
+    array([[1, 0, 2]])
+    """
+    return _count(~(np.asarray(values) < 0))
 
 
 def couple(pair_probabilities: ArrayLike) -> Array:
@@ -183,6 +206,16 @@ def log_odds_and_slopes(pair_probabilities: ArrayLike, one: int) -> tuple[Array,
         moved_j = -2.0 * r_ij * q[:, j] - (r_ij - r_ji) * q[:, i]
         slopes[:, place] = -(a[:, i] * moved_i + a[:, j] * moved_j)
     return np.log(q[:, one] / q[rows, rival]), slopes
+
+
+def _count(is_second: NDArray[np.bool_]) -> NDArray[np.intp]:
+    """Count the votes of pairs, each for its second class or its first."""
+    n_classes = _count_classes(is_second)
+    votes = np.zeros((len(is_second), n_classes), dtype=np.intp)
+    for place, (first, second) in enumerate(class_pairs(n_classes)):
+        votes[:, first] += ~is_second[:, place]
+        votes[:, second] += is_second[:, place]
+    return votes
 
 
 def _count_classes(pairs: NDArray[np.generic]) -> int:

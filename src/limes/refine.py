@@ -93,7 +93,8 @@ def prepare_lessons(source: MulticlassSource, rows: Array, *, rng: np.random.Gen
     return Lessons(
         all_rows,
         all_rows if components is None else (all_rows @ components).astype(np.float32),
-        (targets[:, 1:] if targets.shape[1] == 2 else targets).astype(np.float32),
+        # Some sources answer column by column, which the core does not take.
+        np.ascontiguousarray(targets[:, 1:] if targets.shape[1] == 2 else targets, np.float32),
         find_doubt(targets),
         components,
     )

@@ -303,7 +303,9 @@ def _fill(model: Any, **attributes: NDArray[Any]) -> Any:
 def _make_steps(arrays: Arrays) -> list[tuple[str, Any]]:
     """Return the steps before a classifier."""
     is_kept, mean, scale = arrays["is_kept"], arrays["mean"], arrays["scale"]
-    if is_kept.ndim != 1 or is_kept.dtype != np.bool_ or not (scale > 0).all():
+    # A row divided by less than this is beyond floats, whatever it is.
+    least = np.finfo(np.float64).tiny
+    if is_kept.ndim != 1 or is_kept.dtype != np.bool_ or not (scale >= least).all():
         raise ValueError("steps that do not scale")
     vary = VarianceThreshold()
     vary.variances_, vary.n_features_in_ = is_kept.astype(np.float64), len(is_kept)

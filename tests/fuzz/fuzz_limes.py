@@ -17,11 +17,14 @@ from limes.schemes.choosing import Trial
 from limes.schemes.one_vs_rest import OneVsRestScheme
 from limes.schemes.pairwise import PairwiseScheme
 from limes.schemes.shared import SharedScheme
+from limes.schemes.shortlist import ShortlistScheme
+from limes.schemes.tree import TreeScheme
 
 # Whole numbers and floats, as arrays hold them.
 VALUES = [np.int64(one).tobytes() for one in (0, 1, -1, 2, 3, 255, 2**31, 2**62, -(2**63))]
 VALUES += [np.float64(one).tobytes() for one in (0.0, -1.0, 1e-320, 1e30, 1e300, np.inf, np.nan)]
 VALUES += [np.int32(one).tobytes() for one in (-1, 2, 7, 2**31 - 1)]
+TREE = np.array([[1, -3], [-1, 2], [-4, -2]])
 ROWS = np.random.default_rng(5).normal(size=(4, 3))
 
 
@@ -40,6 +43,8 @@ def seeds():
         StoredModel(OneVsRestScheme(maps(rng, 3, None, 1), 3, True), np.arange(3.0), 3, **extra),
         StoredModel(PairwiseScheme(maps(rng, 1, None, 3), 2), np.array([False, True]), 3),
         StoredModel(SharedScheme(shared_map(rng, dense), 4), np.arange(4, dtype=np.int8), 3),
+        StoredModel(ShortlistScheme(shortlist(rng, dense), 4, reach=2.0), np.arange(4), 3),
+        StoredModel(TreeScheme(maps(rng, 3, sparse, 2), 4, children=TREE), np.arange(4), 3),
     ]
     return [written(model) for model in models]
 
@@ -60,6 +65,10 @@ def maps(rng, n_maps, before, blend):
 def shared_map(rng, before):
     shapes = (5, before.n_outputs), (5, 3, 4), (5, 4)
     return (BorderMap(*(rng.normal(size=shape) for shape in shapes), before, 2),)
+
+
+def shortlist(rng, before):
+    return (*shared_map(rng, before), *maps(rng, 6, before, 2))
 
 
 def written(model):

@@ -65,7 +65,11 @@ def run(args: argparse.Namespace) -> int:
     with replacing(args.output) as stream:
         stream.write(data)
     result = {"output": str(args.output), "to": args.to, "n_bytes": len(data)}
-    show(result, f"{args.output}: {len(data):,} bytes", as_json=args.json)
+    text = f"{args.output}: {len(data):,} bytes"
+    if args.to == "c":
+        result["n_constant_bytes"] = n_constants = _constants(opened.model, args)
+        text += f" of text; in a program {n_constants:,} bytes of constants"
+    show(result, text, as_json=args.json)
     return 0
 
 
@@ -82,6 +86,13 @@ def _c(fast: Any, args: argparse.Namespace) -> bytes:
 
     name = args.name or _identifier(args.model)
     return to_c(fast, name=name, max_bytes=args.max_bytes, **_precision(args)).encode()
+
+
+def _constants(fast: Any, args: argparse.Namespace) -> int:
+    """Return the bytes that a C header takes in a program."""
+    from limes.export.c import constant_bytes
+
+    return constant_bytes(fast, **_precision(args))
 
 
 def _libagf(fast: Any, args: argparse.Namespace) -> bytes:

@@ -1,6 +1,7 @@
 """``limes info``: what a model or a file of rows is."""
 
 import argparse
+import math
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ def add_parser(jobs: Any) -> None:
         "vectors, cost of a row)\nor of a file of rows (format, shape, rows of each class).",
         example="limes info sat.limes\nlimes info rows.csv --label class --json",
     )
-    add_rows(parser, help="model or file of rows")
+    add_rows(parser, help="model or file of rows", metavar="FILE")
     parser.set_defaults(run=run)
 
 
@@ -95,8 +96,9 @@ def _describe_borders(fast: Any) -> dict[str, Any]:
         "cost": int(fast.scheme_.cost),
     }
     for name in ("agreement_", "agreement_error_"):
-        if hasattr(fast, name):
-            facts[name.rstrip("_")] = float(getattr(fast, name))
+        # Not known of a libAGF model, nor of one whose fit had no rows to keep aside.
+        if math.isfinite(value := getattr(fast, name, math.nan)):
+            facts[name.rstrip("_")] = float(value)
     return facts
 
 
@@ -140,6 +142,7 @@ def _describe_rows(args: argparse.Namespace) -> dict[str, Any]:
             n_values += batch.X.nnz if hasattr(batch.X, "nnz") else batch.X.size
             labels.add(batch.y)
             progress.advance(batch.n_rows)
+        n_features = max(n_features, rows.n_features or 0)
         facts: dict[str, Any] = {"kind": "rows", "format": rows.format}
         names = rows.names
     facts |= {"n_rows": n_rows, "n_features": n_features}

@@ -27,6 +27,7 @@ JOBS = (
     "convert",
     "datasets",
     "bench",
+    "paper",
     "demo",
 )
 # What a wrong file or word may raise, and a machine that is too small for the job.
@@ -164,10 +165,14 @@ def _show_warning(
 
 def _explain(error: BaseException) -> str:
     """Return what an error says, in one line that names the file."""
-    if isinstance(error, OSError) and error.strerror and error.filename is not None:
-        return f"{os.fsdecode(error.filename)}: {error.strerror}"
+    if isinstance(error, OSError) and error.strerror:
+        is_named = error.filename is not None
+        return f"{os.fsdecode(error.filename)}: {error.strerror}" if is_named else error.strerror
     if isinstance(error, MemoryError):
-        return "not enough memory: choose fewer rows with limes subsample."
+        what = f" ({_shorten(error)})" if str(error) else ""
+        return (
+            f"not enough memory{what}: choose fewer rows with limes subsample, or fewer features."
+        )
     return _shorten(error) or type(error).__name__
 
 

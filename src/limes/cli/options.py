@@ -37,9 +37,9 @@ def add_job(jobs: Any, name: str, *, help: str, description: str, example: str) 
     return parser
 
 
-def add_rows(parser: Any, *, help: str = "file of rows") -> None:  # noqa: A002
+def add_rows(parser: Any, *, help: str = "file of rows", metavar: str = "ROWS") -> None:  # noqa: A002
     """Add a file of rows, and what may have to be said about it."""
-    parser.add_argument("rows", metavar="ROWS", type=Path, help=f"{help}; - is standard input")
+    parser.add_argument("rows", metavar=metavar, type=Path, help=f"{help}; - is standard input")
     group = parser.add_argument_group("rows")
     group.add_argument("--format", help=f"{FORMATS}; by the ending if not given, else LIBSVM text")
     group.add_argument(

@@ -66,10 +66,7 @@ def run(args: argparse.Namespace) -> int:
 
     with Progress(f"reading {args.rows}"):
         X, y, names = read_rows(args.rows, row_options(args))
-    if y is None:
-        raise ValueError(
-            f"{args.rows}: expected labels, found none: name their column with --label."
-        )
+    _check_labels(y, args.rows)
     if args.folds is not None:
         return _cross_validate(args, X, y)
     with Progress("training"):
@@ -80,6 +77,25 @@ def run(args: argparse.Namespace) -> int:
         result = {"model": str(path), **_describe(model, X, y)}
         show(result, pairs(result.items()), as_json=args.json)
     return 0
+
+
+def _check_labels(y: Any, path: Path) -> None:
+    """See that rows have labels, of two classes or more."""
+    import numpy as np
+
+    if y is None:
+        raise ValueError(f"{path}: expected labels, found none: name their column with --label.")
+    classes = np.unique(y)
+    if len(classes) < 2:
+        raise ValueError(
+            f"{path}: expected two classes or more, found only {classes.tolist()[0]!r:.60}."
+        )
+    if y.dtype.kind == "f" and (y != np.floor(y)).any():
+        first = float(y[y != np.floor(y)][0])
+        raise ValueError(
+            f"{path}: expected classes as labels, whole numbers or words, found {first!r}: "
+            "a measured value is no class."
+        )
 
 
 def _add_svm(group: Any) -> None:

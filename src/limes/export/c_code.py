@@ -78,12 +78,12 @@ static inline void @name@_map(size_t first, size_t n_points, const @name@_real *
     size_t n = n_points > @NAME@_BLEND ? @NAME@_BLEND : n_points > 1 ? n_points - 1 : 1;
     size_t filled = @name@_rank(first, n_points, n + 1, z, scores, places);
     for (i = 0; i < n; ++i) sum += filled > n ? scores[n] - scores[i] : 1;
-    for (c = 0; c < @NAME@_EACH; ++c) values[c] = 0;
+    for (c = 0; c < @each@; ++c) values[c] = 0;
     for (i = 0; i < n; ++i) {
         @name@_real reach = filled > n ? scores[n] - scores[i] : 1;
         @name@_real weight = sum == 0 ? (@name@_real)1 / (@name@_real)n : reach / sum;
         @name@_functions_of(places[i], t, each);
-        for (c = 0; c < @NAME@_EACH; ++c) values[c] += weight * each[c];
+        for (c = 0; c < @each@; ++c) values[c] += weight * each[c];
     }
 }
 

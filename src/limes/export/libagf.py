@@ -11,7 +11,7 @@ from limes._typing import Array
 from limes.affine import AffineMap, to_dense
 from limes.border_map import BorderMap
 from limes.classifier import BordersClassifier
-from limes.export.fitted import fitted_scheme, unknown_scheme
+from limes.export.fitted import fitted_scheme
 from limes.export.libagf_reader import read_libagf_model
 
 __all__ = ["read_libagf_model", "to_libagf"]
@@ -57,7 +57,10 @@ def to_libagf(fast: BordersClassifier, *, scaled: bool = False) -> str:
     """
     scheme = fitted_scheme(fast)
     if scheme.name != "pairwise":
-        raise unknown_scheme(scheme, ["pairwise"], "libAGF")
+        raise ValueError(
+            f"libAGF's text models hold one border a pair of classes, got scheme {scheme.name!r}: "
+            "fit with scheme='pairwise' (limes accelerate --scheme pairwise)."
+        )
     if any(one.blend > 1 and one.n_borders > 1 for one in scheme.maps):
         raise ValueError(
             f"libAGF asks the nearest point alone, got blend={scheme.maps[0].blend!r}: fit with "

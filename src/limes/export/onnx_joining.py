@@ -4,11 +4,15 @@ from collections.abc import Callable
 
 import numpy as np
 
+from limes._typing import Array
 from limes.coupling import class_pairs
 from limes.export.fitted import unknown_scheme
 from limes.export.graph import Graph
+from limes.schemes.grouping import split_groups
 from limes.schemes.pairwise import PairwiseScheme
 from limes.schemes.protocol import MARGIN, Scheme
+from limes.schemes.shortlist import ShortlistScheme
+from limes.schemes.tree import TreeScheme
 
 
 def join(graph: Graph, scheme: Scheme, values: str) -> tuple[str, str]:
@@ -59,10 +63,48 @@ def _join_shared(graph: Graph, scheme: Scheme, values: str) -> tuple[str, str]:
     return codes, _put_first(graph, own, codes, scheme.n_classes)
 
 
+def _join_shortlist(graph: Graph, scheme: Scheme, values: str) -> tuple[str, str]:
+    """Add the answers for 2, 3 ... named classes, and take that of as many as a row has."""
+    assert isinstance(scheme, ShortlistScheme)
+    n_classes, n_named = scheme.n_classes, min(scheme.n_named, scheme.n_classes)
+    scores = graph.columns(values, 0, n_classes, 1)
+    pairs = graph.columns(values, n_classes, n_classes * (n_classes + 1) // 2, 1)
+    count, named = _name_classes(graph, scheme, scores)
+    codes, probabilities = _highest(graph, scores), graph.add("Softmax", scores, axis=1)
+    start = probabilities
+    for size in range(2, n_named + 1):
+        own = graph.columns(named, 0, size, 1)
+        decisions = _named_pairs(graph, scheme, scores, pairs, own, size)
+        winner, shared = _decide_named(graph, scheme, decisions, own, start, size)
+        is_size = graph.add("Equal", count, graph.integers([[size]]))
+        probabilities = graph.add("Where", is_size, shared, probabilities)
+        codes = graph.add("Where", graph.shaped(is_size, -1), winner, codes)
+    return codes, _put_first(graph, probabilities, codes, n_classes)
+
+
+def _join_tree(graph: Graph, scheme: Scheme, values: str) -> tuple[str, str]:
+    """Add the class whose way all forks agree to, and the products of branches on each way."""
+    assert isinstance(scheme, TreeScheme)
+    ways = _ways(scheme)
+    won = _won(graph, values)
+    agreed = graph.add("MatMul", won, graph.number(ways[1] - ways[0]))
+    # As many steps as agree, less those that the way has: zero for one class alone.
+    codes = _highest(graph, graph.add("Sub", agreed, graph.number(ways[1].sum(axis=0))))
+    doubled = graph.add("Mul", values, graph.number(2.0))
+    costs = [
+        graph.add("MatMul", _softplus(graph, side), graph.number(steps))
+        for side, steps in zip((doubled, graph.add("Neg", doubled)), ways, strict=True)
+    ]
+    own = graph.add("Exp", graph.add("Neg", graph.add("Add", *costs)))
+    return codes, _put_first(graph, own, codes, scheme.n_classes)
+
+
 JOINS: dict[str, Callable[[Graph, Scheme, str], tuple[str, str]]] = {
     "pairwise": _join_pairwise,
     "one-vs-rest": _join_one_vs_rest,
     "shared": _join_shared,
+    "shortlist": _join_shortlist,
+    "tree": _join_tree,
 }
 
 
@@ -87,10 +129,91 @@ def _count_votes(graph: Graph, values: str, n_classes: int) -> str:
     """Add the number of pairs that each class wins."""
     pairs = np.array(class_pairs(n_classes))
     seconds, firsts = np.eye(n_classes)[pairs[:, 1]], np.eye(n_classes)[pairs[:, 0]]
-    is_second = graph.add("Greater", values, graph.number(0.0))
-    won = graph.add("Where", is_second, graph.number(1.0), graph.number(0.0))
-    moved = graph.add("MatMul", won, graph.number(seconds - firsts))
+    moved = graph.add("MatMul", _won(graph, values), graph.number(seconds - firsts))
     return graph.add("Add", moved, graph.number(firsts.sum(axis=0)))
+
+
+def _won(graph: Graph, values: str) -> str:
+    """Add 1 where a value is above zero, else 0."""
+    is_second = graph.add("Greater", values, graph.number(0.0))
+    return graph.add("Where", is_second, graph.number(1.0), graph.number(0.0))
+
+
+def _name_classes(graph: Graph, scheme: ShortlistScheme, scores: str) -> tuple[str, str]:
+    """Add how many classes are named, (n_rows, 1), and which, ascending, the last one repeated."""
+    n_named = min(scheme.n_named, scheme.n_classes)
+    size, last = graph.integers([n_named]), graph.integers(scheme.n_classes - 1)
+    ranked, places = graph.add_many("TopK", 2, scores, size, axis=1, largest=1, sorted=1)
+    least = graph.add("Sub", graph.columns(ranked, 0, 1, 1), graph.number(scheme.reach))
+    is_near = graph.add("GreaterOrEqual", ranked, least)
+    count = graph.total(graph.add("Cast", is_near, to=INT64), 1)
+    # Beyond all classes, so that they come last.
+    open_places = graph.add("Where", is_near, places, graph.integers(scheme.n_classes))
+    named, _ = graph.add_many("TopK", 2, open_places, size, axis=1, largest=0, sorted=1)
+    return count, graph.add("Min", named, last)
+
+
+def _named_pairs(
+    graph: Graph, scheme: ShortlistScheme, scores: str, pairs: str, named: str, size: int
+) -> str:
+    """Add the values of the pairs of named classes, in which the shared map has its share."""
+    places = np.array(class_pairs(size))
+    numbers = np.zeros((scheme.n_classes, scheme.n_classes), dtype=np.int64)
+    for number, (i, j) in enumerate(class_pairs(scheme.n_classes)):
+        numbers[i, j] = number
+    firsts, seconds = (
+        graph.add("Gather", named, graph.integers(places[:, side]), axis=1) for side in (0, 1)
+    )
+    rows = graph.add("Mul", firsts, graph.integers(scheme.n_classes))
+    which = graph.add(
+        "Gather", graph.integers(numbers.ravel()), graph.add("Add", rows, seconds), axis=0
+    )
+    asked = graph.add("GatherElements", pairs, which, axis=1)
+    second, first = (
+        graph.add("GatherElements", scores, side, axis=1) for side in (seconds, firsts)
+    )
+    rough = graph.add("Sub", second, first)
+    return graph.add(
+        "Add",
+        graph.add("Mul", asked, graph.number(scheme.trust)),
+        graph.add("Mul", rough, graph.number(0.5 * (1.0 - scheme.trust))),
+    )
+
+
+def _decide_named(
+    graph: Graph, scheme: ShortlistScheme, decisions: str, named: str, start: str, size: int
+) -> tuple[str, str]:
+    """Add the winner among named classes, and probabilities in which these share what they had."""
+    coupled = _couple_two(graph, decisions) if size == 2 else _couple(graph, decisions, size)
+    votes = _count_votes(graph, decisions, size) if scheme.by_vote else coupled
+    slot = graph.add("ArgMax", votes, axis=1, keepdims=1)
+    winner = graph.shaped(graph.add("GatherElements", named, slot, axis=1), -1)
+    own = graph.total(graph.add("GatherElements", start, named, axis=1), 1)
+    shared = graph.add("Mul", coupled, own)
+    return winner, graph.add("ScatterElements", start, named, shared, axis=1)
+
+
+def _couple_two(graph: Graph, values: str) -> str:
+    """Add the probabilities of the two classes of one pair."""
+    doubled = graph.add("Mul", values, graph.number(2.0))
+    first = graph.add("Sigmoid", graph.add("Neg", doubled))
+    return graph.add("Concat", first, graph.add("Sigmoid", doubled), axis=1)
+
+
+def _softplus(graph: Graph, values: str) -> str:
+    """Add log(1 + exp(value)), which runtimes have for float32 only."""
+    small = graph.add("Exp", graph.add("Neg", graph.add("Abs", values)))
+    rest = graph.add("Log", graph.add("Add", small, graph.number(1.0)))
+    return graph.add("Add", graph.add("Max", values, graph.number(0.0)), rest)
+
+
+def _ways(scheme: TreeScheme) -> tuple[Array, Array]:
+    """Return which forks are left by their first and by their second branch on each class's way."""
+    ways = np.zeros((2, len(scheme.children), scheme.n_classes))
+    for fork, both in enumerate(split_groups(scheme.children)):
+        for side, classes in enumerate(both):
+            ways[side, fork, classes] = 1.0
+    return ways[0], ways[1]
 
 
 def _couple(graph: Graph, values: str, n_classes: int) -> str:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from limes._typing import Array
 from limes.affine import to_dense
-from limes.border_map import BorderMap, _mean_point, _search_form, is_projected
+from limes.border_map import search_form
 from limes.schemes.protocol import Scheme
 
 Real = NDArray[np.floating[Any]]
@@ -95,13 +95,12 @@ def pack(scheme: Scheme, dtype: Any) -> Packed:
     Packed
         All arrays of that type, and finite.
     """
-    maps = scheme.maps
-    before = maps[0].before
-    center = before.shift if before is not None else _mean_point(maps)
-    rounded = _narrow(center, dtype)
-    shift = rounded.astype(np.float64) - center
-    projection = to_dense(before.matrix) if before is not None and is_projected(maps) else None
-    packed = [_pack_map(one, center, shift, projection, int(maps[0].blend), dtype) for one in maps]
+    form = search_form(scheme.maps)
+    rounded = _narrow(form.center, dtype)
+    shift = rounded.astype(np.float64) - form.center
+    projection = None if form.projection is None else to_dense(form.projection)
+    moved = shift if projection is None else shift @ projection
+    packed = [_pack_map(part, shift, moved, form.blend, dtype) for part in form.parts]
     rounded_projection = None if projection is None else _narrow(projection, dtype)
     return Packed(rounded, rounded_projection, tuple(packed))
 
@@ -129,17 +128,16 @@ def resolve_dtype(scheme: Scheme, dtype: str | None) -> np.dtype[Any]:
 
 
 def _pack_map(
-    one: BorderMap, center: Array, shift: Array, projection: Array | None, blend: int, dtype: Any
+    part: tuple[Array, Array, Array, Array], shift: Array, moved: Array, blend: int, dtype: Any
 ) -> PackedMap:
-    """Return one map in search form, moved by what the rounding of the centre moved the rows."""
-    weights, biases, functions, offsets = _search_form(one, center, projection is not None)
-    moved = shift if projection is None else shift @ projection
+    """Return one map, moved by what the rounding of the centre moved the rows."""
+    weights, biases, functions, offsets = part
     return PackedMap(
         _narrow(weights, dtype),
         _narrow(biases - weights @ moved, dtype),
         _narrow(functions, dtype),
         _narrow(offsets + functions @ shift, dtype),
-        min(blend, max(one.n_borders - 1, 1)),
+        min(blend, max(len(biases) - 1, 1)),
     )
 
 

@@ -285,7 +285,9 @@ def _tradeoff(fast: Any) -> str:
     figure, axes = small_figure(6.4, 3.8)
     draw_tradeoff(rows, axes)
     alt = f"Agreement with the source against cost of a row, {len(rows)} models that were tried."
-    note = "Every model that the fit tried, measured on rows kept aside."
+    note = (
+        "Every model that the fit tried, measured on rows kept aside; the ring is the one chosen."
+    )
     return _section("Agreement against cost", as_image(figure, alt), note)
 
 

@@ -4,17 +4,21 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
-from limes.coupling import class_pairs, count_votes, couple_like_libsvm
+from limes.coupling import class_pairs, count_votes_like_libsvm, couple_like_libsvm
 from limes.svm_machine import SvmMachine
 
 __all__ = ["LibsvmClassifier"]
 
 Array = NDArray[np.float64]
+
+# Numbers of sparse rows that are made dense at once: 32 MB of float64, however wide they are.
+BLOCK_NUMBERS = 1 << 22
 
 
 class LibsvmClassifier(ClassifierMixin, BaseEstimator):
@@ -130,7 +134,7 @@ class LibsvmClassifier(ClassifierMixin, BaseEstimator):
         for place, (first, second) in enumerate(class_pairs(self.machine.n_classes)):
             sums[:, first] -= values[:, place]
             sums[:, second] += values[:, place]
-        scores = count_votes(values) + sums / (3.0 * (np.abs(sums) + 1.0))
+        scores = count_votes_like_libsvm(values) + sums / (3.0 * (np.abs(sums) + 1.0))
         return scores[:, np.argsort(self.labels)]
 
     @available_if(lambda self: self.sigmoids is not None)  # type: ignore[untyped-decorator]
@@ -164,7 +168,7 @@ class LibsvmClassifier(ClassifierMixin, BaseEstimator):
         ndarray of shape (n_rows,)
             Labels; of equal votes the first in ``labels``.
         """
-        return self.labels[count_votes(self._values(X)).argmax(axis=1)]
+        return self.labels[count_votes_like_libsvm(self._values(X)).argmax(axis=1)]
 
     @available_if(lambda self: self.sigmoids is not None)  # type: ignore[untyped-decorator]
     def predict_likeliest(self, X: Any) -> NDArray[np.int64]:
@@ -193,7 +197,11 @@ class LibsvmClassifier(ClassifierMixin, BaseEstimator):
     def _values(self, X: Any) -> Array:
         """Return the machine's decision values of checked rows."""
         rows = validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64)
-        return self.machine.values(rows)
+        n_each = max(1, BLOCK_NUMBERS // rows.shape[1])
+        if not sparse.issparse(rows) or rows.shape[0] <= n_each:
+            return self.machine.values(rows)
+        starts = range(0, rows.shape[0], n_each)
+        return np.vstack([self.machine.values(rows[start : start + n_each]) for start in starts])
 
     def _probabilities(self, X: Any) -> Array:
         """Return the probabilities in the order of ``labels``."""

@@ -22,6 +22,12 @@ Array = NDArray[np.float64]
 # A support vector of a million features with all digits is shorter; a line without end is no model.
 MAX_LINE_BYTES = 1 << 26
 
+# Support vectors take up to so many times the bytes of their file, which names only what is not
+# zero, between the other two bounds.
+MAX_EXPANSION = 1 << 15
+MIN_BOUND_BYTES = 1 << 26
+MAX_BYTES = 1 << 30
+
 # No program writes longer numbers, or whole numbers that 64 bits do not hold.
 NUMBER = rb"[-+.\deE]{1,100}"
 WHOLE = rb"-?\d{1,18}"
@@ -43,7 +49,7 @@ FLOAT_KEYS = ("gamma", "coef0", "rho", "probA", "probB", "prob_density_marks")
 
 
 def read_libsvm_model(
-    path: str | os.PathLike[str], *, n_features: int | None = None, max_bytes: int = 1 << 30
+    path: str | os.PathLike[str], *, n_features: int | None = None, max_bytes: int | None = None
 ) -> LibsvmClassifier:
     """Read a model file that ``svm-train`` wrote.
 
@@ -54,8 +60,9 @@ def read_libsvm_model(
     n_features : int, default=None
         Number of features of the rows. None means the highest in any support vector: give it
         when the last features of your rows can be 0 in all of these.
-    max_bytes : int, default=2**30
-        Largest array of support vectors to allow: a short file can name a very high feature.
+    max_bytes : int, default=None
+        Largest array of support vectors to allow: a short file can name a very high feature. None
+        allows a gigabyte, and a file of a few bytes less.
 
     Returns
     -------
@@ -83,6 +90,8 @@ def read_libsvm_model(
     array([7, 3])
     """
     with Path(path).open("rb") as stream:
+        if max_bytes is None:
+            max_bytes = _allowed_bytes(os.fstat(stream.fileno()).st_size)
         lines = _Lines(stream, os.fspath(path))
         header = _read_header(lines)
         table = _read_table(lines, header, max_bytes)
@@ -96,6 +105,11 @@ def read_libsvm_model(
     return LibsvmClassifier(
         machine, header.labels, svm_type=header.svm_type, sigmoids=header.sigmoids
     )
+
+
+def _allowed_bytes(n_bytes: int) -> int:
+    """Return how large the support vectors of a file of so many bytes may be."""
+    return min(MAX_BYTES, max(MIN_BOUND_BYTES, MAX_EXPANSION * n_bytes))
 
 
 class _Lines:

@@ -240,6 +240,8 @@ def _names(decoder: Decoder, header: dict[str, Any]) -> NDArray[Any]:
 def _entries(decoder: Decoder, header: dict[str, Any], key: str, *, suffix: str) -> dict[str, Any]:
     """Return named values, whose names can be those of parameters or attributes."""
     entries = decoder.entry(header, key, dict)
+    # Files of the first days have an empty one; it is an entry of its own now.
+    entries = {name: value for name, value in entries.items() if name != "tradeoff_"}
     for name in entries:
         is_name = name.isidentifier() and not name.startswith("_") and name.endswith(suffix)
         if not is_name or name in NOT_ATTRIBUTES | NOT_PARAMETERS:

@@ -17,6 +17,8 @@ from limes.schemes.one_vs_rest import OneVsRestScheme
 from limes.schemes.pairwise import PairwiseScheme
 from limes.schemes.protocol import Scheme
 from limes.schemes.shared import SharedScheme
+from limes.schemes.shortlist import ShortlistScheme
+from limes.schemes.tree import TreeScheme
 
 # A new scheme is stored by being named here, with the number of values that its maps give for so
 # many classes. Its fields are those of its dataclass.
@@ -24,6 +26,8 @@ SCHEMES: dict[str, tuple[type[Scheme], Callable[[int], int]]] = {
     "pairwise": (PairwiseScheme, lambda n_classes: n_classes * (n_classes - 1) // 2),
     "one-vs-rest": (OneVsRestScheme, lambda n_classes: n_classes),
     "shared": (SharedScheme, lambda n_classes: n_classes),
+    "shortlist": (ShortlistScheme, lambda n_classes: n_classes * (n_classes + 1) // 2),
+    "tree": (TreeScheme, lambda n_classes: n_classes - 1),
 }
 # Fields of these types are checked before a scheme is built.
 PLAIN_TYPES = (bool, int, float, str)
@@ -185,15 +189,21 @@ class Decoder:
             self.container.fail(f"the fields {sorted(wanted)} of {name!r}", sorted(stored))
         decoded = {key: self.decode(value) for key, value in stored.items()}
         self._check_fields(kind, decoded)
-        scheme = kind(**decoded)
-        found = sum(one.n_outputs for one in scheme.maps)
+        self._check_classes(decoded, n_values)
+        try:
+            return kind(**decoded)
+        except ValueError as error:
+            self.container.fail(f"the parts of {name!r}", str(error))
+
+    def _check_classes(self, decoded: dict[str, Any], n_values: Callable[[int], int]) -> None:
+        """See that maps give as many values as the classes of a scheme take."""
+        n_classes, found = decoded["n_classes"], sum(one.n_outputs for one in decoded["maps"])
         # No scheme tells more than one class from the others by each value.
-        if not 2 <= scheme.n_classes <= found + 1:
-            self.container.fail(f"as many classes as {found} values tell", scheme.n_classes)
-        if found != n_values(scheme.n_classes):
-            expected = f"{n_values(scheme.n_classes)} values for {scheme.n_classes} classes"
+        if not 2 <= n_classes <= found + 1:
+            self.container.fail(f"as many classes as {found} values tell", n_classes)
+        if found != n_values(n_classes):
+            expected = f"{n_values(n_classes)} values for {n_classes} classes"
             self.container.fail(expected, found)
-        return scheme
 
     def _check_fields(self, kind: type[Scheme], decoded: dict[str, Any]) -> None:
         """Check the types of a scheme's fields, before anything is done with them."""

@@ -14,14 +14,15 @@ from limes._typing import Labels
 from limes.agf import AGFClassifier
 from limes.bench.peers.scikit_learn import svc
 from limes.bench.problem import Problem, load_problem
-from limes.coupling import count_votes
+from limes.coupling import count_votes_like_libsvm
 from limes.datasets import list_datasets, sample_classes
+from limes.sources.recognize import Known, as_source
 from limes.svm_machine import SvmMachine
 
 SAMPLE_CLASSES = "sample_classes"
 # The paper does not print how its machine for the sample classes was trained. With these, on
 # standardised rows, it has the printed number of support vectors.
-SAMPLE_C, SAMPLE_GAMMA = 10.0, 0.2
+SAMPLE_C, SAMPLE_GAMMA = 20.0, 0.2
 SAMPLE_TRAIN, SAMPLE_TEST = 1000, 10_000
 # Test rows are drawn with seeds that no training rows have.
 TEST_SEED = 1_000_000
@@ -53,10 +54,10 @@ class Case:
     @cached_property
     def agf(self) -> "Trained":
         """The AGF classifier; raw rows are scaled by it."""
-        start = time.perf_counter()
+        start = time.process_time()
         model = AGFClassifier(n_neighbors=min(AGF_NEIGHBORS, len(self.problem.y_train)))
         model.fit(self.problem.train_rows(np.float64), self.problem.y_train)
-        seconds = time.perf_counter() - start
+        seconds = time.process_time() - start
         labels = model.predict(self.problem.test_rows(np.float64))
         return Trained(model, labels, seconds, self.problem.scaler)
 
@@ -121,9 +122,9 @@ def train_machine(problem: Problem, kept: NDArray[np.intp]) -> Trained:
         The machine, LIBSVM's.
     """
     rows, labels = problem.train_rows(np.float64)[kept], problem.y_train[kept]
-    start = time.perf_counter()
+    start = time.process_time()
     model = svc(problem).fit(rows, labels)
-    seconds = time.perf_counter() - start
+    seconds = time.process_time() - start
     # Summed in the core, LIBSVM's machine gives the same labels in a fraction of the time.
     return Trained(
         model, ask_exactly(model)(problem.test_rows(np.float64)), seconds, problem.scaler
@@ -146,9 +147,38 @@ def ask_exactly(model: SVC) -> Any:
     machine = SvmMachine.from_sklearn(model)
 
     def ask(X: NDArray[np.float64]) -> Labels:
-        return model.classes_[np.argmax(count_votes(machine.values(X)), axis=1)]
+        return model.classes_[np.argmax(count_votes_like_libsvm(machine.values(X)), axis=1)]
 
     return ask
+
+
+def label_by_probability(
+    model: SVC, problem: Problem, kept: NDArray[np.intp], *, seed: int
+) -> Labels:
+    """Give each test row the most probable class, as ``svm-predict -b 1`` does.
+
+    The sigmoids are fitted on five folds of the machine's own training rows.
+
+    Parameters
+    ----------
+    model : SVC
+        Fitted.
+    problem : Problem
+        The rows.
+    kept : ndarray of int
+        Numbers of the training rows that it was fitted on.
+    seed : int
+        Of the folds.
+
+    Returns
+    -------
+    ndarray of shape (n_test,)
+        Labels; those of ``predict`` but for rows near a border.
+    """
+    codes = np.searchsorted(model.classes_, problem.y_train[kept])
+    rows = problem.train_rows(np.float64)[kept]
+    source = as_source(model, Known(rows, codes, True, np.random.default_rng(seed)))
+    return model.classes_[source.codes(problem.test_rows(np.float64))]
 
 
 @cache

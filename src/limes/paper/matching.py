@@ -15,6 +15,9 @@ ROWS_A_CLASS = 10
 # With more training rows one choice of them is as good as another.
 MANY_ROWS = 10_000
 
+# The machine with all its rows decides as the sub-sampled ones do.
+WHOLE = "svm-probability"
+
 # From a step to the skill there, None where nobody has tried it yet.
 Skill = Callable[[int], float | None]
 
@@ -114,7 +117,7 @@ def match_method(rows: Sequence[Row], dataset: str, method: str) -> Match | None
     Match or None
         None where there are no trials of the method or of the whole machine.
     """
-    whole = select(rows, experiment="results", dataset=dataset, method="svm")
+    whole = select(rows, experiment="results", dataset=dataset, method=WHOLE)
     wanted = select(rows, experiment="results", dataset=dataset, method=method)
     if not whole or not wanted:
         return None
@@ -150,7 +153,7 @@ def search_seeds(whole: Sequence[Row]) -> Sequence[int]:
     seeds = sorted(row.seed for row in whole)
     if len(seeds) > 1:
         return seeds
-    return range(3 if whole[0].n_train < MANY_ROWS else 1)
+    return range(5 if whole[0].n_train < MANY_ROWS else 1)
 
 
 def mean_skill(rows: Sequence[Row]) -> float:

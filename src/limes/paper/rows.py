@@ -53,13 +53,13 @@ class Row:
     agreement : float or None
         Share of the test rows with the source's label, where there is a source.
     train_seconds : float
-        Time of the fit; that of the source is not in it.
+        Processor time of the fit with one thread; that of the source is not in it.
     test_seconds : float
-        The least time of a batch over its rows, times the test rows.
+        Processor time of the quickest batch over its rows, times the test rows; one thread.
     timed_rows : int
         Rows of that batch.
     cpu_share : float
-        Processor time of that batch over wall-clock time.
+        Processor time of that batch over wall-clock time: below 1 on a busy machine.
     exact_seconds : float or None
         The same as `test_seconds` for a support vector machine that is summed in limes' core
         rather than by LIBSVM.

@@ -19,7 +19,7 @@ from limes.scores import accuracy_score, agreement, uncertainty_coefficient
 # repeated where there are fewer.
 BATCH_ROWS = 2000
 # One batch of a slow method may take this long; it gets fewer rows then.
-BATCH_SECONDS = 0.3
+BATCH_SECONDS = 0.1
 N_TURNS = 3
 
 
@@ -67,11 +67,15 @@ def run_trial(case: Case, trial: Trial) -> Row:
 
 
 def _time(ask: Callable[[Any], Any], rows: NDArray[Any]) -> tuple[Timing, int]:
-    """Return the least time for all rows, and how many were asked at once to find it."""
+    """Return the least time for all rows, and how many were asked at once to find it.
+
+    It is processor time: with one thread that is what an idle machine takes, however many
+    programs are running beside this one.
+    """
     batch = rows[np.arange(max(len(rows), BATCH_ROWS)) % len(rows)]
     n_asked = affordable_rows(ask, batch, seconds=BATCH_SECONDS)
     (best,) = time_in_turns([lambda: ask(batch[:n_asked])], n_turns=N_TURNS)
-    return best._replace(seconds=best.seconds * len(rows) / n_asked), n_asked
+    return best._replace(seconds=best.seconds * best.cpu_share * len(rows) / n_asked), n_asked
 
 
 def _sizes(case: Case, answer: Answer) -> dict[str, Any]:

@@ -14,11 +14,15 @@ from limes.schemes.choosing import Trial, fit_shared
 from limes.schemes.fitting import Ground, Settings, fit_one_vs_rest, fit_pairwise
 from limes.schemes.judging import Judges, Lot, unseen_margins
 from limes.schemes.protocol import Scheme
+from limes.schemes.shortlist_fitting import fit_shortlist
+from limes.schemes.tree_fitting import fit_tree
 from limes.sources.protocol import MulticlassSource
 from limes.sources.recognize import Known, as_source, unwrap
 from limes.sources.svm import support_codes
 
-SCHEMES = ("pairwise", "one-vs-rest", "shared")
+# Schemes of several maps that can be fitted to the source, or be points on its borders.
+REFINED = {"shortlist": fit_shortlist, "tree": fit_tree}
+SCHEMES = ("pairwise", "one-vs-rest", "shared", "shortlist", "tree")
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +111,7 @@ def survey(
     ground = Ground(rows[~is_aside], members[~is_aside], before, judges)
     if scheme == "auto":
         scheme = "shared" if refine and not settings.level else "pairwise"
-    fitted, trials = _fit(scheme, source, ground, settings, seed, n_jobs, verbose)
+    fitted, trials = _fit(scheme, source, ground, settings, refine, seed, n_jobs, verbose)
     # A function of rows has no labels of its own.
     is_nameless = y is not None and not hasattr(inner, "classes_")
     classes = np.unique(np.asarray(y)) if is_nameless else np.asarray(source.classes)
@@ -119,6 +123,7 @@ def _fit(
     source: MulticlassSource,
     ground: Ground,
     settings: Settings,
+    refine: bool,
     seed: np.random.SeedSequence,
     n_jobs: int | None,
     verbose: int,
@@ -126,6 +131,10 @@ def _fit(
     """Find the maps of a scheme."""
     if scheme == "shared":
         return fit_shared(source, ground, settings, seed=seed)
+    if scheme in REFINED:
+        fit_refined = REFINED[scheme]
+        options: Any = {"refine": refine, "seed": seed, "n_jobs": n_jobs, "verbose": verbose}
+        return fit_refined(source, ground, settings, **options), []
     fit = fit_one_vs_rest if scheme == "one-vs-rest" else fit_pairwise
     return fit(source, ground, settings, seed=seed, n_jobs=n_jobs, verbose=verbose), []
 

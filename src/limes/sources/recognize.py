@@ -20,7 +20,7 @@ from sklearn.svm import SVC, NuSVC
 
 from limes._typing import Array, Codes
 from limes.affine import AffineMap, as_affine
-from limes.coupling import class_pairs, count_votes
+from limes.coupling import class_pairs, count_votes_like_libsvm
 from limes.libsvm import LibsvmClassifier
 from limes.sources.calibrated import calibrated_source
 from limes.sources.calibration import (
@@ -137,7 +137,7 @@ def as_source(model: Any, known: Known) -> MulticlassSource:
 @as_source.register(NuSVC)
 def _(model: SVC | NuSVC, known: Known) -> SvmSource:
     machine = SvmMachine.from_sklearn(model)
-    codes = np.argmax(count_votes(machine.values(known.X)), axis=1)
+    codes = np.argmax(count_votes_like_libsvm(machine.values(known.X)), axis=1)
     if known.codes is not None:
         codes = np.where(known.codes < 0, codes, known.codes)
     slopes, shifts = svm_sigmoids(model, machine, known.X, codes, rng=known.rng)

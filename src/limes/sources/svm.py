@@ -9,7 +9,7 @@ from sklearn.svm import SVC, NuSVC
 
 from limes._typing import Array, Codes, Labels
 from limes.affine import AffineMap, to_dense
-from limes.coupling import class_pairs, count_votes, couple, log_odds_and_slopes
+from limes.coupling import class_pairs, count_votes_like_libsvm, couple, log_odds_and_slopes
 from limes.sources.probability import FLOOR, best_of_others
 from limes.sources.protocol import MulticlassSource, Source
 from limes.svm_machine import SvmMachine
@@ -90,7 +90,7 @@ class SvmSource(MulticlassSource):
     def codes(self, X: Array) -> Codes:
         """Return the number of the class that wins."""
         if self.decides_by_vote:
-            return np.argmax(count_votes(self.machine.values(X)), axis=1)
+            return np.argmax(count_votes_like_libsvm(self.machine.values(X)), axis=1)
         return np.argmax(self.probabilities(X), axis=1)
 
 

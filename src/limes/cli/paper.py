@@ -1,0 +1,156 @@
+"""``limes paper``: the paper's trials, tables and figures."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from limes.cli.options import add_job
+from limes.cli.terminal import Progress, show
+
+if TYPE_CHECKING:
+    from limes.paper.rows import Row
+    from limes.paper.table import Table
+
+# The experiments that a table is drawn from; those that are not here need none.
+OF_TABLE = {
+    "results": ("results",),
+    "sizes": ("results",),
+    "subsampled": ("results", "subsampled"),
+    "verdicts": ("results", "subsampled"),
+    "agf": ("results",),
+}
+TABLES = ("datasets", "parameters", *OF_TABLE)
+
+
+def add_parser(jobs: Any) -> None:
+    """Describe the job.
+
+    Parameters
+    ----------
+    jobs : argparse subparsers
+        Where to add it.
+    """
+    parser = add_job(
+        jobs,
+        "paper",
+        help="repeat the paper: its trials, tables and figures",
+        description="Run the paper's trials, each a row of FOLDER/rows.csv, and draw its tables "
+        "and figures from the\nrows, the paper's own numbers beside ours; FOLDER.md is a page with "
+        "all of it. An interrupted run\ngoes on where it stopped. All trials take about two hours "
+        "on two cores.",
+        example="limes paper --quick\nlimes paper --table results --dataset sat\n"
+        "limes paper --draw -o docs/paper",
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        default=Path("limes-paper"),
+        metavar="FOLDER",
+        help="for rows, tables and figures, default: %(default)s",
+    )
+    _add_choices(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the trials asked for, then draw all there is.
+
+    Parameters
+    ----------
+    args : Namespace
+        What the parser made of the words.
+
+    Returns
+    -------
+    int
+        0, or 1 where a trial failed.
+    """
+    from limes.paper.page import write_all
+    from limes.paper.plan import ALL_METHODS, EVERYTHING, check_names
+    from limes.paper.rows import latest, read_rows
+
+    check_names("--table", args.table, TABLES)
+    check_names("--dataset", args.dataset, EVERYTHING)
+    check_names("--method", args.method, ALL_METHODS)
+    failed = [] if args.draw else _run_trials(args)
+    rows = latest(read_rows(args.output / "rows.csv"))
+    if args.draw and not rows:
+        raise ValueError(f"{args.output} has no rows.csv to draw: leave --draw out to run trials.")
+    paths = write_all(rows, args.output)
+    tables = _chosen_tables(rows, args)
+    result = {
+        "tables": {table.name: _plain(table) for table in tables},
+        "files": list(map(str, paths)),
+    }
+    text = [f"{table.title}\n\n{table.markdown()}" for table in tables]
+    show(result, "\n".join([*text, f"{len(paths)} files: {paths[-1]}"]), as_json=args.json)
+    return 1 if failed else 0
+
+
+def _add_choices(parser: Any) -> None:
+    """Add what is run and drawn."""
+    parser.add_argument("--quick", action="store_true", help="a small subset, about two minutes")
+    parser.add_argument("--draw", action="store_true", help="run nothing, draw the rows there are")
+    parser.add_argument(
+        "--table", nargs="+", metavar="NAME", help=f"only what these need: {', '.join(TABLES)}"
+    )
+    parser.add_argument("--dataset", nargs="+", metavar="NAME", help="only these")
+    parser.add_argument(
+        "--method",
+        nargs="+",
+        metavar="NAME",
+        help="only these: linear, svm, borders, limes, subsampled, agf, agf-borders, agf-limes",
+    )
+    parser.add_argument("--again", action="store_true", help="run also what is there already")
+
+
+def _run_trials(args: argparse.Namespace) -> list[str]:
+    """Run what is missing, and return what failed."""
+    from limes.paper.plan import EXPERIMENTS, make_plan
+    from limes.paper.points import find_points, write_points
+    from limes.paper.run import run_plan
+
+    asked = [one for name in args.table or () for one in OF_TABLE.get(name, ())]
+    experiments = tuple(dict.fromkeys(asked)) if args.table else EXPERIMENTS
+    steps = make_plan(
+        datasets=args.dataset, methods=args.method, experiments=experiments, is_quick=args.quick
+    )
+    points = args.output / "points.csv"
+    if not args.table and not points.is_file():
+        write_points(points, find_points())
+    with Progress("trials", total=sum(step.seconds for step in steps)) as progress:
+        return run_plan(
+            steps,
+            args.output / "rows.csv",
+            is_again=args.again,
+            say=_say,
+            advance=progress.advance,
+        )
+
+
+def _chosen_tables(rows: "Sequence[Row]", args: argparse.Namespace) -> "list[Table]":
+    """Return the tables to print, with the lines asked for."""
+    from limes.paper.printed import DATASETS
+    from limes.paper.tables import make_tables
+
+    tables = make_tables(rows, args.dataset or DATASETS)
+    return [tables[name] for name in args.table or ("results", "verdicts")]
+
+
+def _plain(table: "Table") -> list[dict[str, Any]]:
+    """Return the lines of a table as JSON has them."""
+    heads = [column.head for column in table.columns]
+    lines = [
+        [cell._asdict() if isinstance(cell, tuple) else cell for cell in line]
+        for line in table.lines
+    ]
+    return [dict(zip(heads, line, strict=True)) for line in lines]
+
+
+def _say(message: str) -> None:
+    """Tell on stderr how far it is, in place of the line that shows the time left."""
+    start = "\r\033[K" if sys.stderr.isatty() else ""
+    print(f"{start}{message}", file=sys.stderr, flush=True)
