@@ -8,7 +8,8 @@ from scipy.special import expit
 from limes._core.training import TrainedMap, train
 from limes.queries import find_categories, spread_rows
 from limes.refine import find_doubt, fit_map, fit_sharpness, prepare_lessons
-from limes.schemes.choosing import Trial, agreement_of, choose, is_settled
+from limes.schemes.choosing import Trial, choose, is_settled
+from limes.schemes.judging import Judges, match_kinds
 from limes.sources.recognize import Known, as_source
 
 
@@ -168,7 +169,11 @@ def test_doubt_is_one_on_the_border():
 def test_sharpness_makes_logits_into_the_sources_probabilities():
     logits = np.random.default_rng(0).normal(size=(500, 1))
     second = expit(3.0 * logits)
-    assert_allclose(fit_sharpness(logits, np.hstack([1 - second, second])), 3.0, rtol=1e-3)
+    assert_allclose(
+        fit_sharpness(logits, np.hstack([1 - second, second]), np.full(500, 1 / 500)),
+        3.0,
+        rtol=1e-3,
+    )
 
 
 def trial(cost, agreement, error=0.01):
@@ -186,7 +191,26 @@ def test_trying_ends_when_more_points_do_not_help():
 
 
 def test_agreement_has_an_error_even_where_it_is_perfect():
-    agreement, error = agreement_of(np.zeros(100), np.zeros(100))
-    assert agreement == 1.0
+    judges = Judges.evenly(np.zeros((100, 2)), np.zeros(100, dtype=int))
+    agreement, error = judges.agreement(np.zeros(100, dtype=int))
+    assert agreement == pytest.approx(1.0)
     assert 0 < error < 0.02
-    assert np.isnan(agreement_of(np.zeros(0), np.zeros(0))[0])
+    nobody = Judges.evenly(np.zeros((0, 2)), np.zeros(0, dtype=int))
+    assert np.isnan(nobody.agreement(np.zeros(0, dtype=int))[0])
+
+
+def test_a_few_heavy_judges_are_worth_less_than_many():
+    codes = np.zeros(100, dtype=int)
+    weights = np.where(np.arange(100) < 5, 1.0, 1e-6)
+    few = Judges(np.zeros((100, 2)), codes, weights / weights.sum())
+    assert few.agreement(codes)[1] > 3 * Judges.evenly(few.rows, codes).agreement(codes)[1]
+
+
+def test_weights_give_judges_the_margins_of_rows_unseen():
+    rng = np.random.default_rng(0)
+    margins, unseen = rng.uniform(1, 5, 3000), rng.uniform(0, 3, 2000)
+    margins = np.concatenate([margins, rng.uniform(0, 5, 3000)])
+    weights = match_kinds(margins, unseen)
+    assert weights.sum() == pytest.approx(1.0)
+    for edge in (0.5, 1.0, 2.0):
+        assert weights @ (margins < edge) == pytest.approx(np.mean(unseen < edge), abs=0.03)

@@ -4,8 +4,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from limes._typing import Array
-from limes.affine import AffineMap
 from limes.border_map import BorderMap
 from limes.refine import (
     LAST_SECONDS,
@@ -15,11 +13,11 @@ from limes.refine import (
     fit_sharpness,
     prepare_lessons,
 )
-from limes.schemes.fitting import Ground, Settings
-from limes.schemes.judging import Judges
+from limes.schemes.fitting import Ground, Settings, enough_judges
 from limes.schemes.pairwise import PairwiseScheme
 from limes.schemes.protocol import Scheme
 from limes.schemes.shared import SharedScheme
+from limes.schemes.small_maps import to_map
 from limes.sources.protocol import MulticlassSource
 
 # Numbers of points that are tried, the cheapest first.
@@ -32,8 +30,6 @@ MIN_GAIN = 10
 DEFAULT_BLEND = 4
 # Give up after this many steps up the ladder that bring no better agreement.
 PATIENCE = 2
-# Rows on which trials are compared, and probabilities with the source's.
-MIN_ASIDE = 200
 
 
 @dataclass(frozen=True)
@@ -158,7 +154,7 @@ class _Workshop:
         self, source: MulticlassSource, ground: Ground, lessons: Lessons, settings: Settings
     ) -> None:
         self.source, self.ground, self.lessons, self.settings = source, ground, lessons, settings
-        self.judges, self.judging = _enough(source, ground)
+        self.judges, self.judging = enough_judges(source, ground)
         self.probabilities = source.probabilities(self.judging)
 
     def climb(self, seeds: list[np.random.SeedSequence]) -> list[Trial]:
@@ -189,14 +185,7 @@ class _Workshop:
         """Fit a map of a given number of points, and make its probabilities the source's."""
         blend = self.settings.blend or DEFAULT_BLEND
         fitted = fit_map(self.lessons, n_points=n_points, blend=blend, rng=rng, seconds=seconds)
-        slopes, offsets = fitted.functions()
-        before = None
-        if fitted.components is not None:
-            components = fitted.components.T.astype(float)
-            before = AffineMap(np.zeros(len(components)), components)
-        plain = BorderMap(
-            fitted.points.astype(float), slopes.transpose(0, 2, 1), offsets, before, blend
-        )
+        plain = to_map(fitted, blend)
         logits = plain.decide(self.judging).astype(np.float64)
         sharpness = fit_sharpness(logits, self.probabilities, self.judges.weights)
         # The value of a single border is half a logit.
@@ -208,18 +197,3 @@ class _Workshop:
         if n_classes == 2:
             return PairwiseScheme((one,), 2, self.settings.double)
         return SharedScheme((one,), n_classes, self.settings.double)
-
-
-def _enough(source: MulticlassSource, ground: Ground) -> tuple[Judges, Array]:
-    """Return whom to compare trials by, and their rows in the space of the source.
-
-    Where those kept aside are few, all real rows. A trial has seen those among many rows that were
-    made from them, which is a small advantage to all trials alike; too few rows would be a large
-    error.
-    """
-    judges = ground.judges
-    moved = judges.rows if ground.before is None else ground.before.apply(judges.rows)
-    if len(judges.rows) >= MIN_ASIDE:
-        return judges, moved
-    rows = np.concatenate([moved, ground.rows])
-    return Judges.evenly(rows, source.codes(rows)), rows

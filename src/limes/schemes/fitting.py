@@ -22,6 +22,8 @@ from limes.sources.protocol import MulticlassSource, Shifted, Source
 DEFAULT_BORDERS = 100
 # Rows of a class that are asked for their side of a border: a million pairs to choose from.
 MAX_CLASS_ROWS = 1000
+# Rows on which maps are compared while they are made, and probabilities with the source's.
+MIN_JUDGES = 200
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,35 @@ class Ground:
     codes: Codes
     before: AffineMap | None
     judges: Judges
+
+
+def enough_judges(source: MulticlassSource, ground: Ground) -> tuple[Judges, Array]:
+    """Return whom to compare maps by while they are made, and their rows in the source's space.
+
+    Where those kept aside are few, all real rows. A map has seen those among many rows that were
+    made from them, which is a small advantage to all maps alike; too few rows would be a large
+    error.
+
+    Parameters
+    ----------
+    source : MulticlassSource
+        The classifier being replaced.
+    ground : Ground
+        Rows.
+
+    Returns
+    -------
+    judges : Judges
+        Rows with the source's classes.
+    rows : ndarray of shape (n_judges, n_features)
+        The rows in the space of the source.
+    """
+    judges = ground.judges
+    moved = judges.rows if ground.before is None else ground.before.apply(judges.rows)
+    if len(judges.rows) >= MIN_JUDGES:
+        return judges, moved
+    rows = np.concatenate([moved, ground.rows])
+    return Judges.evenly(rows, source.codes(rows)), rows
 
 
 def fit_pairwise(

@@ -12,7 +12,7 @@ from limes.affine import to_dense
 from limes.border_map import BorderMap
 from limes.coupling import class_pairs
 from limes.refine import Lessons, fit_map, fit_sharpness, prepare_lessons
-from limes.schemes.fitting import Ground, Settings, fit_pairwise
+from limes.schemes.fitting import Ground, Settings, enough_judges, fit_pairwise
 from limes.schemes.pairwise import PairwiseScheme
 from limes.schemes.protocol import Scheme
 from limes.schemes.shortlist import ShortlistScheme
@@ -24,8 +24,6 @@ from limes.sources.svm import SvmSource
 # Points of the map that names classes, and of a pair's map that is fitted.
 N_SHARED = 128
 N_PAIR_POINTS = 32
-# Rows on which probabilities are compared with the source's; where fewer are aside, all are taken.
-MIN_ASIDE = 200
 # The rows nearest to being asked teach a pair, and its fit looks at so many in all.
 PAIR_ROWS = 4000
 PAIR_LOOKS = 80_000
@@ -101,9 +99,9 @@ def _fit_shared(
     n_points = min(n_points or N_SHARED, len(ground.rows))
     blend = settings.blend or DEFAULT_BLEND
     fitted = to_map(fit_map(lessons, n_points=n_points, blend=blend, rng=rng), blend)
-    judges = ground.aside if len(ground.aside) >= MIN_ASIDE else ground.rows
-    logits = fitted.decide(judges).astype(np.float64)
-    sharpness = fit_sharpness(logits, source.probabilities(judges))
+    judges, rows = enough_judges(source, ground)
+    logits = fitted.decide(rows).astype(np.float64)
+    sharpness = fit_sharpness(logits, source.probabilities(rows), judges.weights)
     # The value of a single border is half a logit.
     return fitted.scaled(0.5 * sharpness if fitted.n_outputs == 1 else sharpness)
 

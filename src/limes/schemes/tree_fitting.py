@@ -11,10 +11,10 @@ from threadpoolctl import threadpool_limits
 from limes._typing import Array, Codes
 from limes.border_map import BorderMap
 from limes.refine import Lessons, prepare_lessons
-from limes.schemes.fitting import Ground, Settings, map_border
+from limes.schemes.fitting import Ground, Settings, enough_judges, map_border
 from limes.schemes.grouping import GroupBorder, group_classes, split_groups
 from limes.schemes.protocol import Scheme
-from limes.schemes.shortlist_fitting import MIN_ASIDE, fit_shortlist
+from limes.schemes.shortlist_fitting import fit_shortlist
 from limes.schemes.small_maps import DEFAULT_BLEND, Schoolroom
 from limes.schemes.tree import TreeScheme
 from limes.sources.probability import FLOOR
@@ -133,12 +133,12 @@ def _lesson_of(lessons: Lessons, first: list[int], second: list[int]) -> tuple[C
 
 def _sharpen(source: MulticlassSource, ground: Ground, scheme: TreeScheme) -> TreeScheme:
     """Scale all values by the factor that brings probabilities nearest to the source's."""
-    judges = ground.aside if len(ground.aside) >= MIN_ASIDE else ground.rows
-    wanted, values = source.probabilities(judges), scheme.values(judges)
+    judges, rows = enough_judges(source, ground)
+    wanted, values = source.probabilities(rows), scheme.values(rows)
 
     def loss(log_factor: float) -> float:
         found = scheme.own_probabilities(np.exp(log_factor) * values)
-        return float(-np.mean(np.sum(wanted * np.log(np.maximum(found, FLOOR)), axis=1)))
+        return float(-judges.weights @ np.sum(wanted * np.log(np.maximum(found, FLOOR)), axis=1))
 
     found = minimize_scalar(loss, bounds=(np.log(0.02), np.log(50)), method="bounded")
     factor = float(np.exp(found.x))
