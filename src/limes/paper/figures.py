@@ -140,7 +140,8 @@ def draw_break_even(growth: Sequence[Row], borders: Sequence[Row], ax: "Axes") -
     ax.fill_between(x, x.min(), y, color=BLUE, alpha=0.1, label="borders are faster")
     ax.set(xscale="log", yscale="log", xlabel="support vectors", ylabel="border points")
     ax.set_ylim(bottom=x.min())
-    _finish(ax, "Equal times, two features and two classes", loc="upper left")
+    title = "Equal times, two features, two classes (lines fitted to 3000 points and fewer)"
+    _finish(ax, title, loc="upper left")
 
 
 def support_law(rows: Sequence[Row]) -> Any:

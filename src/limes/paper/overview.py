@@ -12,7 +12,7 @@ from limes.plotting import new_figure
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-N_COLUMNS = 4
+N_COLUMNS = 3
 # Okabe and Ito's colours, which colour-blind readers can tell apart, and shapes besides.
 STYLES: dict[str, dict[str, Any]] = {
     "linear": {"color": "#7F7F7F", "marker": "X", "label": "linear"},
@@ -51,7 +51,7 @@ def draw_overview(rows: Sequence[Row]) -> Any:
     if not names:
         return None
     n_lines = -(-(len(names) + 1) // N_COLUMNS)
-    figure = new_figure(figsize=(3.2 * N_COLUMNS, 2.7 * n_lines), layout="constrained")
+    figure = new_figure(figsize=(3.6 * N_COLUMNS, 2.5 * n_lines), layout="constrained")
     panels = figure.subplots(n_lines, N_COLUMNS, squeeze=False).ravel()
     for name, ax in zip(names, panels, strict=False):
         draw_dataset(select(rows, dataset=name), ax)

@@ -58,6 +58,7 @@ EXPERIMENTS = ("results", "subsampled", "borders", "training")
 
 # A subset that takes about two minutes.
 QUICK_DATASETS = ("heart", "splice", "sat")
+QUICK_METHODS = (*RESULT_METHODS, "subsampled")
 QUICK_TRIALS = 2
 QUICK_SETTINGS = {"borders": (2, 5, 10, 20, 50, 200, 1000), "training": (50, 100, 500, 2000, 5000)}
 QUICK_FIGURE_TRIALS = 3
@@ -97,7 +98,7 @@ def make_plan(
     datasets : sequence of str or None, default=None
         Only these; None takes all, or a few where it shall be quick.
     methods : sequence of str or None, default=None
-        Only these, None for all.
+        Only these; None takes all, or all but AGF where it shall be quick.
     experiments : sequence of str, default=all
         "results" and "subsampled" of the datasets, "borders" and "training" of the sample classes.
     is_quick : bool, default=False
@@ -108,7 +109,8 @@ def make_plan(
     list of Step
         To be run in this order.
     """
-    chosen = check_names("method", methods, ALL_METHODS)
+    usual = QUICK_METHODS if is_quick else ALL_METHODS
+    chosen = check_names("method", methods or usual, ALL_METHODS)
     by_default = (*QUICK_DATASETS, SAMPLE_CLASSES) if is_quick else EVERYTHING
     named = check_names("dataset", datasets or by_default, EVERYTHING)
     n_most = QUICK_TRIALS if is_quick else N_TRIALS
