@@ -7,7 +7,7 @@ from limes.paper.cases import load_case
 from limes.paper.plan import EXPERIMENTS, Step, make_plan, n_trials_of
 from limes.paper.printed import DATASETS, find_printed, printed
 from limes.paper.rows import Trial, read_rows
-from limes.paper.run import run_plan
+from limes.paper.run import pending_steps, run_plan
 from limes.paper.trials import run_trial
 
 LINEAR = [Trial("results", "sample_classes", "linear", None, seed, seed) for seed in range(3)]
@@ -51,6 +51,13 @@ def test_what_is_there_is_run_again_only_when_told_to(tmp_path, ran):
     for is_again in (False, False, True):
         run_plan([step(LINEAR[:1])], path, is_again=is_again, say=lambda line: None)
     assert len(ran) == 2
+
+
+def test_steps_that_are_done_are_left_out(tmp_path):
+    path = tmp_path / "rows.csv"
+    run_plan([step(LINEAR[:1])], path, say=lambda line: None)
+    done, half, unknown = step(LINEAR[:1]), step(LINEAR[:2]), step([])
+    assert pending_steps([done, half, unknown], path) == [half, unknown]
 
 
 def test_a_step_that_fails_does_not_stop_the_others(tmp_path):

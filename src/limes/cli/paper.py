@@ -111,13 +111,15 @@ def _run_trials(args: argparse.Namespace) -> list[str]:
     """Run what is missing, and return what failed."""
     from limes.paper.plan import EXPERIMENTS, make_plan
     from limes.paper.points import find_points, write_points
-    from limes.paper.run import run_plan
+    from limes.paper.run import pending_steps, run_plan
 
     asked = [one for name in args.table or () for one in OF_TABLE.get(name, ())]
     experiments = tuple(dict.fromkeys(asked)) if args.table else EXPERIMENTS
     steps = make_plan(
         datasets=args.dataset, methods=args.method, experiments=experiments, is_quick=args.quick
     )
+    if not args.again:
+        steps = pending_steps(steps, args.output / "rows.csv")
     points = args.output / "points.csv"
     if not args.table and not points.is_file():
         write_points(points, find_points())

@@ -49,9 +49,9 @@ so that it has the printed number of support vectors, so that law is no independ
 
 # Why some numbers are not the paper's. Each is shown only where the rows show the difference.
 VERDICTS = (
-    "**Verdicts** are about programs: the paper's times are those of whole programs, which start and "
-    "read files; ours are of predictions alone, and our borders are searched by blocks in a compiled "
-    "core."
+    "**Verdicts** are about programs: the paper's times are those of whole programs, which start "
+    "and read files; ours are of predictions alone, and our borders are searched by blocks in a "
+    "compiled core."
 )
 REASONS = {
     "letter": "All methods are better than in the paper, the linear one most of all (table 3): the "

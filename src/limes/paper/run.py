@@ -50,6 +50,26 @@ def run_plan(
     return failed
 
 
+def pending_steps(steps: Sequence[Step], path: Path) -> list[Step]:
+    """Leave out the steps whose trials are all in a file, so that the time left can be told.
+
+    Parameters
+    ----------
+    steps : sequence of Step
+        What is wanted.
+    path : Path
+        The file of rows.
+
+    Returns
+    -------
+    list of Step
+        Those with trials to run, or whose trials depend on others that are not there yet.
+    """
+    rows = latest(read_rows(path))
+    done = {row.trial for row in rows}
+    return [step for step in steps if not (wanted := step.wanted(rows)) or {*wanted} - done]
+
+
 def _run_step(
     step: Step, path: Path, rows: dict[Trial, Row], done: set[Trial], say: Callable[[str], None]
 ) -> None:
