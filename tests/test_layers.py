@@ -23,6 +23,7 @@ STEPS = {
     "sources": 1.5,
     "placement": 2,
     "queries": 2,
+    "remembered": 2.5,
     "roots": 2,
     "refine": 3,
     "border_map": 4,

@@ -41,6 +41,7 @@ def check_parameters(model: Any) -> None:
         if not (is_number and low < float(value) < high):
             raise ValueError(f"{name} must be a number between {low} and {high}, got {value!r}.")
     _check_switches(model)
+    _check_targets(model)
 
 
 def check_same_features(model: Any, X: ArrayLike) -> None:
@@ -120,3 +121,24 @@ def _check_switches(model: Any) -> None:
         raise ValueError(f"n_jobs must be None or an integer, got {model.n_jobs!r}.")
     if not _is_integer(model.verbose) and not isinstance(model.verbose, bool):
         raise ValueError(f"verbose must be an integer, got {model.verbose!r}.")
+
+
+def _check_targets(model: Any) -> None:
+    """Check what is asked of a map, and that its size is left open."""
+    given = {
+        name: value
+        for name in ("min_agreement", "max_cost", "max_time_us", "max_bytes")
+        if (value := getattr(model, name)) is not None
+    }
+    for name, value in given.items():
+        high = 1.0 if name == "min_agreement" else np.inf
+        is_number = isinstance(value, Real) and not isinstance(value, bool)
+        if not (is_number and 0 < float(value) <= high):
+            raise ValueError(f"{name} must be None or a number from 0 to {high}, got {value!r}.")
+    is_open = model.scheme in ("auto", "shared") and model.n_borders == "auto"
+    if given and not (is_open and model.refine and not model.threshold):
+        raise ValueError(
+            f"{next(iter(given))} chooses the number of points: give it with scheme='auto' or "
+            f"'shared', n_borders='auto', refine=True and threshold=0, got {model.scheme!r}, "
+            f"{model.n_borders!r}, {model.refine!r} and {model.threshold!r}."
+        )

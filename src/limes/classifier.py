@@ -22,6 +22,7 @@ from limes.rows import blocks
 from limes.schemes.fitting import Settings
 from limes.schemes.judging import Judges
 from limes.schemes.survey import survey
+from limes.schemes.targets import Targets
 from limes.sources.named import with_feature_names
 from limes.sources.recognize import unwrap
 
@@ -71,6 +72,16 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         The largest absolute decision value of a border point.
     dtype : {'float32', 'float64'}, default='float32'
         Precision of prediction.
+    min_agreement : float or None, default=None
+        Share of rows that must get the source's label: the cheapest map that reaches it is taken,
+        and a warning says so where none does. It and the limits below are for the schemes 'auto'
+        and 'shared' with ``n_borders='auto'``.
+    max_cost : int or None, default=None
+        The most multiply-adds a row.
+    max_time_us : float or None, default=None
+        The most microseconds a row in a batch, on one thread of this machine.
+    max_bytes : int or None, default=None
+        The largest size of the points and functions; a microcontroller may have 2048.
     random_state : int, RandomState instance or None, default=None
         Decides rows and pairs.
     n_jobs : int or None, default=None
@@ -134,6 +145,10 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         threshold: float = 0.0,
         tolerance: float = 1e-5,
         dtype: str = "float32",
+        min_agreement: float | None = None,
+        max_cost: int | None = None,
+        max_time_us: float | None = None,
+        max_bytes: int | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -148,6 +163,10 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self.threshold = threshold
         self.tolerance = tolerance
         self.dtype = dtype
+        self.min_agreement = min_agreement
+        self.max_cost = max_cost
+        self.max_time_us = max_time_us
+        self.max_bytes = max_bytes
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -429,6 +448,7 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             tolerance=self.tolerance,
             level=float(np.arctanh(self.threshold)),
             double=self.dtype == "float64",
+            targets=Targets(self.min_agreement, self.max_cost, self.max_time_us, self.max_bytes),
         )
 
 

@@ -89,6 +89,47 @@ def draw_borders(fast: BordersClassifier, X: ArrayLike, y: ArrayLike, ax: "Axes"
     ax.legend(loc="best", fontsize="small", framealpha=0.9)
 
 
+def draw_tradeoff(fast: BordersClassifier, ax: "Axes") -> None:
+    """Draw what was tried: disagreement with the source over the cost of a row.
+
+    Parameters
+    ----------
+    fast : BordersClassifier
+        Fitted with the number of points left open.
+    ax : matplotlib.axes.Axes
+        Where to draw.
+    """
+    trials = sorted(fast.tradeoff_, key=lambda trial: trial.cost)
+    if not trials:
+        raise ValueError(
+            "there is no trade-off to draw, tradeoff_ is []: fit with scheme='auto' or 'shared'."
+        )
+    costs = [trial.cost for trial in trials]
+    # A logarithmic axis has no zero: what was never seen to differ is drawn at its error.
+    missed = [max(1 - trial.agreement, trial.error) for trial in trials]
+    ax.errorbar(
+        costs,
+        missed,
+        yerr=[min(trial.error, 0.9 * miss) for trial, miss in zip(trials, missed, strict=True)],
+        color=COLOURS[0],
+        marker="o",
+        capsize=3,
+        label="tried",
+    )
+    for trial, cost, miss in zip(trials, costs, missed, strict=True):
+        name = f"{trial.n_borders} point" + "s" * (trial.n_borders > 1)
+        ax.annotate(name, (cost, miss), xytext=(6, 6), textcoords="offset points", fontsize=8)
+        if trial.is_chosen:
+            ax.plot(cost, miss, "o", ms=13, mfc="none", mec=COLOURS[1], mew=2, label="chosen")
+    ax.set(
+        xscale="log",
+        yscale="log",
+        xlabel="multiply-adds a row",
+        ylabel="share of rows with another label than the source's",
+    )
+    ax.legend(loc="best", framealpha=0.9)
+
+
 def border_points(fast: BordersClassifier) -> tuple[Any, Any]:
     """Return border points as raw rows, and the unit direction across the border at each.
 

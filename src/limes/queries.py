@@ -119,6 +119,32 @@ def make_twins(
     return np.concatenate(parts).astype(np.float64)
 
 
+def make_between(rows: Array, n_wanted: int, rng: np.random.Generator) -> Array:
+    """Make rows between any two rows.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n_rows, n_features)
+        Real rows.
+    n_wanted : int
+        Number of new rows.
+    rng : Generator
+        Draws.
+
+    Returns
+    -------
+    ndarray of shape (n_wanted, n_features)
+        New rows; a category is that of one of the two.
+    """
+    first, second = (rows[rng.integers(len(rows), size=n_wanted)] for _ in range(2))
+    along = rng.random((n_wanted, 1))
+    new = first + along * (second - first)
+    is_category = find_categories(rows)
+    is_second = rng.random((n_wanted, int(is_category.sum()))) < along
+    new[:, is_category] = np.where(is_second, second[:, is_category], first[:, is_category])
+    return new
+
+
 def _find_neighbors(
     search: Array, doubt: Array, rng: np.random.Generator
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

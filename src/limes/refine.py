@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, softmax
 from sklearn.cluster import MiniBatchKMeans
+from sklearn.utils.extmath import randomized_svd
 
 from limes._core.training import TrainedMap, train
 from limes._typing import Array
@@ -20,9 +21,12 @@ MIN_QUESTIONS, MAX_QUESTIONS = 10_000, 240_000
 QUESTIONS_A_ROW = 40
 # Rows in one block of questions.
 BLOCK_ROWS = 4096
-# Training: the seconds of one processor that it may take, and bounds of the rows looked at in all.
+# Training: the seconds of one processor that it may take, and the most looks at each row and at all
+# rows: more teach little.
 TRIAL_SECONDS, LAST_SECONDS = 1.5, 12.0
-MIN_LOOKS, MAX_LOOKS = 400_000, 4_000_000
+MAX_EPOCHS, MAX_LOOKS = 20, 4_000_000
+# However few or wide the rows are, it looks at so many.
+MIN_LOOKS, LOOKS_A_SECOND = 400_000, 150_000
 # Rows a step, largest steps of the local functions, the points,
 # the base function and the components, and the pull of the local functions towards zero.
 N_BATCH = 256
@@ -37,6 +41,7 @@ MIN_RADIUS = 1e-3
 # Wide rows are searched in this many principal components.
 WIDE_FEATURES = 96
 N_COMPONENTS = 32
+MOST_SQUARE = 3000
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,8 +156,7 @@ def fit_map(
         Fitted; its values are logits.
     """
     points, radius = _place_points(lessons, n_points, rng)
-    n_looks = seconds / look_seconds(lessons, n_points, blend)
-    n_looks = min(MAX_LOOKS, max(MIN_LOOKS, n_looks))
+    n_looks = count_looks(lessons, n_points, blend, seconds)
     fitted = TrainedMap.start(
         points,
         n_features=lessons.rows.shape[1],
@@ -173,6 +177,28 @@ def fit_map(
         seed=int(rng.integers(2**62)),
     )
     return fitted
+
+
+def count_looks(lessons: Lessons, n_points: int, blend: int, seconds: float) -> float:
+    """Return how many rows training should look at in all.
+
+    Parameters
+    ----------
+    lessons : Lessons
+        What is learnt.
+    n_points, blend : int
+        Of the map.
+    seconds : float
+        About what it may take.
+
+    Returns
+    -------
+    float
+        As many as there is time for, within reason.
+    """
+    enough = min(MAX_EPOCHS * len(lessons.rows), MAX_LOOKS)
+    few = min(MIN_LOOKS, LOOKS_A_SECOND * seconds)
+    return max(few, min(enough, seconds / look_seconds(lessons, n_points, blend)))
 
 
 def look_seconds(lessons: Lessons, n_points: int, blend: int) -> float:
@@ -245,6 +271,10 @@ def _principal_components(rows: Array) -> Array:
     """Return the directions in which rows vary most."""
     some = rows[:: max(1, len(rows) // 5000)]
     centred = some - some.mean(axis=0)
+    if centred.shape[1] > MOST_SQUARE:
+        # No square matrix of so many features: a few directions need none.
+        directions = randomized_svd(centred, N_COMPONENTS, random_state=0)[2]
+        return np.ascontiguousarray(directions.T)
     _, directions = np.linalg.eigh(centred.T @ centred)
     return np.ascontiguousarray(directions[:, ::-1][:, :N_COMPONENTS])
 

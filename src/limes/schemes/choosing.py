@@ -1,9 +1,11 @@
 """How many points: the cheapest map whose agreement with the source is as good as the best."""
 
+import warnings
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from limes.affine import AffineMap
 from limes.border_map import BorderMap
 from limes.refine import (
     LAST_SECONDS,
@@ -18,6 +20,7 @@ from limes.schemes.pairwise import PairwiseScheme
 from limes.schemes.protocol import Scheme
 from limes.schemes.shared import SharedScheme
 from limes.schemes.small_maps import to_map
+from limes.schemes.targets import sizes_within
 from limes.sources.protocol import MulticlassSource
 
 # Numbers of points that are tried, the cheapest first.
@@ -69,6 +72,7 @@ def fit_shared(
     settings: Settings,
     *,
     seed: np.random.SeedSequence,
+    verbose: int = 0,
 ) -> tuple[Scheme, list[Trial]]:
     """Fit one map for all classes, trying numbers of points unless one is given.
 
@@ -82,6 +86,8 @@ def fit_shared(
         Number of points and blend, where they are given.
     seed : SeedSequence
         All draws come from it.
+    verbose : int, default=0
+        Above zero, tell what is tried.
 
     Returns
     -------
@@ -92,18 +98,19 @@ def fit_shared(
     """
     lesson_seed, last_seed, *seeds = seed.spawn(2 + len(LADDER))
     lessons = prepare_lessons(source, ground.rows, rng=np.random.default_rng(lesson_seed))
-    workshop = _Workshop(source, ground, lessons, settings)
+    workshop = _Workshop(source, ground, lessons, settings, verbose)
     if settings.n_borders is not None:
         scheme, trial = workshop.make(settings.n_borders, last_seed, seconds=LAST_SECONDS)
         return scheme, [replace(trial, is_chosen=True)]
     trials = workshop.climb(seeds)
-    chosen = choose(trials)
+    chosen = choose(trials, settings.targets.min_agreement)
     scheme, last = workshop.make(trials[chosen].n_borders, last_seed, seconds=LAST_SECONDS)
     trials[chosen] = replace(last, is_chosen=True)
+    _warn_if_short(last, settings.targets.min_agreement)
     return scheme, trials
 
 
-def choose(trials: list[Trial]) -> int:
+def choose(trials: list[Trial], min_agreement: float | None = None) -> int:
     """Return the number of the cheapest trial within a standard error of the best.
 
     The error is that of a difference: the best of several is partly the luckiest.
@@ -112,6 +119,8 @@ def choose(trials: list[Trial]) -> int:
     ----------
     trials : list of Trial
         At least one.
+    min_agreement : float or None, default=None
+        Take the cheapest that agrees so well instead, or else the best.
 
     Returns
     -------
@@ -119,21 +128,22 @@ def choose(trials: list[Trial]) -> int:
         Place in the list.
     """
     best = max(trials, key=lambda trial: trial.agreement)
-    good = [
-        place
-        for place, trial in enumerate(trials)
-        if trial.agreement >= best.agreement - np.sqrt(2) * best.error
-    ]
+    wanted = best.agreement - np.sqrt(2) * best.error
+    if min_agreement is not None:
+        wanted = min(min_agreement, best.agreement)
+    good = [place for place, trial in enumerate(trials) if trial.agreement >= wanted]
     return min(good, key=lambda place: trials[place].cost)
 
 
-def is_settled(trials: list[Trial]) -> bool:
+def is_settled(trials: list[Trial], min_agreement: float | None = None) -> bool:
     """Tell whether more points have stopped to help.
 
     Parameters
     ----------
     trials : list of Trial
         In the order in which they were made.
+    min_agreement : float or None, default=None
+        What would be enough.
 
     Returns
     -------
@@ -144,31 +154,77 @@ def is_settled(trials: list[Trial]) -> bool:
     if not trials:
         return False
     best = max(range(len(trials)), key=lambda place: trials[place].agreement)
-    return trials[best].agreement == 1.0 or len(trials) - 1 - best >= PATIENCE
+    enough = 1.0 if min_agreement is None else min_agreement
+    return trials[best].agreement >= enough or len(trials) - 1 - best >= PATIENCE
 
 
 class _Workshop:
     """Makes maps of one source, and judges them on the same rows."""
 
     def __init__(
-        self, source: MulticlassSource, ground: Ground, lessons: Lessons, settings: Settings
+        self,
+        source: MulticlassSource,
+        ground: Ground,
+        lessons: Lessons,
+        settings: Settings,
+        verbose: int,
     ) -> None:
         self.source, self.ground, self.lessons, self.settings = source, ground, lessons, settings
+        self.verbose = verbose
         self.judges, self.judging = enough_judges(source, ground)
         self.probabilities = source.probabilities(self.judging)
 
     def climb(self, seeds: list[np.random.SeedSequence]) -> list[Trial]:
         """Try more and more points, until they stop to help."""
         trials: list[Trial] = []
-        is_wide = self.lessons.components is not None
-        seconds = WIDE_SECONDS if is_wide else TRIAL_SECONDS
-        ladder = WIDE_LADDER if is_wide else LADDER
-        for n_points, seed in zip(ladder, seeds, strict=False):
-            is_dear = n_points * self.lessons.search.shape[1] * MIN_GAIN > self.source.row_cost
-            if is_settled(trials) or n_points > len(self.ground.rows) or (trials and is_dear):
+        targets = self.settings.targets
+        seconds = WIDE_SECONDS if self.is_wide else TRIAL_SECONDS
+        for n_points, seed in zip(self.sizes(), seeds, strict=False):
+            if is_settled(trials, targets.min_agreement):
                 break
             trials.append(self.make(n_points, seed, seconds=seconds)[1])
+            self._tell(trials[-1])
         return trials
+
+    def sizes(self) -> list[int]:
+        """Return the numbers of points worth trying, ascending."""
+        n_search, most = self.lessons.search.shape[1], len(self.ground.rows)
+        if self.settings.targets.min_agreement is None:
+            most = min(most, int(self.source.row_cost / (MIN_GAIN * n_search)))
+        ladder = WIDE_LADDER if self.is_wide else LADDER
+        sizes = [n_points for n_points in ladder if n_points <= max(most, 1)]
+        raw = self.judges.rows if self.ground.before is None else self.ground.judges.rows
+        return sizes_within(self.settings.targets, sizes, self._blank, raw)
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether rows are projected before the search."""
+        return self.lessons.components is not None
+
+    def _blank(self, n_points: int) -> Scheme:
+        """Return a scheme of the shape of one with so many points."""
+        rng = np.random.default_rng(0)
+        n_features, n_search = self.lessons.rows.shape[1], self.lessons.search.shape[1]
+        before = None
+        if self.is_wide and n_points > 1:
+            before = AffineMap(np.zeros(n_features), rng.normal(size=(n_features, n_search)))
+        n_outputs = self.lessons.targets.shape[1]
+        one = BorderMap(
+            rng.normal(size=(n_points, n_search if before else n_features)),
+            rng.normal(size=(n_points, n_features, n_outputs)),
+            np.zeros((n_points, n_outputs)),
+            before,
+            self.settings.blend or DEFAULT_BLEND,
+        )
+        return self._join(one.after(self.ground.before))
+
+    def _tell(self, trial: Trial) -> None:
+        """Say how far it is, where that is asked for."""
+        if self.verbose:
+            print(
+                f"{trial.n_borders} border points: {trial.cost} multiply-adds a row, "
+                f"{trial.agreement:.2%} as the source"
+            )
 
     def make(
         self, n_points: int, seed: np.random.SeedSequence, *, seconds: float = TRIAL_SECONDS
@@ -197,3 +253,13 @@ class _Workshop:
         if n_classes == 2:
             return PairwiseScheme((one,), 2, self.settings.double)
         return SharedScheme((one,), n_classes, self.settings.double)
+
+
+def _warn_if_short(trial: Trial, min_agreement: float | None) -> None:
+    """Say so where the agreement that was asked for is not reached."""
+    if min_agreement is not None and trial.agreement < min_agreement:
+        warnings.warn(
+            f"min_agreement={min_agreement!r} is not reached: {trial.n_borders} border points "
+            f"agree with the source on {trial.agreement:.2%} of rows (± {trial.error:.2%}).",
+            stacklevel=2,
+        )

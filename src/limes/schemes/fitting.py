@@ -1,6 +1,6 @@
 """From a source and rows to the border maps of a scheme."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -16,6 +16,7 @@ from limes.schemes.judging import Judges
 from limes.schemes.one_vs_rest import OneVsRestScheme
 from limes.schemes.pairwise import PairwiseScheme
 from limes.schemes.protocol import Scheme
+from limes.schemes.targets import Targets
 from limes.sources.protocol import MulticlassSource, Shifted, Source
 
 # One hundred border points are usually enough (the paper, section 2.2).
@@ -44,6 +45,8 @@ class Settings:
         The decision value of the source at which the border lies.
     double : bool, default=False
         Predict in float64 instead of float32.
+    targets : Targets
+        What is asked of a map whose number of points is not given.
     """
 
     n_borders: int | None
@@ -52,6 +55,7 @@ class Settings:
     tolerance: float
     level: float = 0.0
     double: bool = False
+    targets: Targets = field(default_factory=Targets)
 
 
 @dataclass(frozen=True, eq=False)

@@ -130,7 +130,7 @@ def _fit(
 ) -> tuple[Scheme, list[Trial]]:
     """Find the maps of a scheme."""
     if scheme == "shared":
-        return fit_shared(source, ground, settings, seed=seed)
+        return fit_shared(source, ground, settings, seed=seed, verbose=verbose)
     if scheme in REFINED:
         fit_refined = REFINED[scheme]
         options: Any = {"refine": refine, "seed": seed, "n_jobs": n_jobs, "verbose": verbose}
