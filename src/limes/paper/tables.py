@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from limes.datasets import parameters
 from limes.datasets.catalogue import find_entry
-from limes.paper.plan import AGF_DATASETS, AGF_METHODS, RESULT_METHODS
+from limes.paper.plan import AGF_DATASETS, AGF_METHODS, MATCHED, RESULT_METHODS
 from limes.paper.printed import DATASETS, Line, find_printed, printed_number
 from limes.paper.rows import Row, select
 from limes.paper.statistics import Spread, spread_of
@@ -137,28 +137,10 @@ def _result_line(found: Sequence[Row], name: str, method: str) -> list[Cell]:
 
 def sizes_table(rows: Sequence[Row], names: Sequence[str]) -> Table:
     """Make table 4: support vectors and border points."""
-    lines = []
-    for name in names:
-        line = find_printed("sizes", dataset=name)
-        found = {
-            method: select(rows, experiment="results", dataset=name, method=method)
-            for method in ("svm", "borders", "limes")
-        }
-        if not found["svm"]:
-            continue
-        support = spread_of(found["svm"], "n_support")
-        their = _printed_spread(line, "support_vectors", "support_vectors_std")
-        lines.append(
-            [
-                _mark(name, found["svm"]),
-                found["svm"][0].n_train,
-                *(support, their, _percent(support, their)),
-                spread_of(found["borders"], "n_borders"),
-                printed_number(line, "border_points_total"),
-                spread_of(found["limes"], "n_borders"),
-                *(_microseconds(found[method]) for method in ("svm", "borders", "limes")),
-            ]
-        )
+    tried = [
+        name for name in names if select(rows, experiment="results", dataset=name, method="svm")
+    ]
+    lines: Lines = [_size_line(rows, name) for name in tried]
     heads = ("training rows", "support vectors", "support vectors, paper")
     points = ("border points", "border points, paper", "points of limes")
     columns = [
@@ -175,22 +157,30 @@ def sizes_table(rows: Sequence[Row], names: Sequence[str]) -> Table:
     return Table("sizes", "Table 4: model sizes", columns, lines, _with_partial(note, lines))
 
 
+def _size_line(rows: Sequence[Row], name: str) -> list[Cell]:
+    """Return the sizes of all models of one dataset."""
+    line = find_printed("sizes", dataset=name)
+    methods = ("svm", "borders", "limes")
+    svm, borders, limes = (
+        select(rows, experiment="results", dataset=name, method=method) for method in methods
+    )
+    support = spread_of(svm, "n_support")
+    their = _printed_spread(line, "support_vectors", "support_vectors_std")
+    return [
+        _mark(name, svm),
+        svm[0].n_train,
+        *(support, their, _percent(support, their)),
+        spread_of(borders, "n_borders"),
+        printed_number(line, "border_points_total"),
+        spread_of(limes, "n_borders"),
+        *(_microseconds(found) for found in (svm, borders, limes)),
+    ]
+
+
 def subsampled_table(rows: Sequence[Row], names: Sequence[str]) -> Table:
     """Make table 5: machines on fewer rows that are as good as the borders."""
-    lines: Lines = []
-    for name in names:
-        line, verdict = find_printed("subsampled", dataset=name), judge(rows, name, "borders")
-        if verdict is None:
-            continue
-        cells: list[Cell] = [_mark(name, verdict.machine)]
-        cells += [len(verdict.machine), verdict.spread("fast", "uncertainty_coefficient")]
-        for column, their in SUBSAMPLED.items():
-            cells += [
-                verdict.spread("machine", column),
-                _printed_spread(line, their, f"{their}_std"),
-            ]
-        cells.append(_difference(_as_spread(cells[3]), _as_spread(cells[4])))
-        lines.append(cells)
+    judged = {name: judge(rows, name, "borders") for name in names}
+    lines: Lines = [_subsampled_line(name, one) for name, one in judged.items() if one]
     kinds = {"U.C.": "skill", "rows": "count", "support vectors": "count", "test s": "seconds"}
     heads = [
         Column(f"{head}{who}", kind) for head, kind in kinds.items() for who in ("", ", paper")
@@ -206,6 +196,22 @@ def subsampled_table(rows: Sequence[Row], names: Sequence[str]) -> Table:
     )
 
 
+def _subsampled_line(name: str, verdict: Verdict) -> list[Cell]:
+    """Return the sub-sampled machines of one dataset."""
+    line = find_printed("subsampled", dataset=name)
+    pairs = [
+        (verdict.spread("machine", column), _printed_spread(line, their, f"{their}_std"))
+        for column, their in SUBSAMPLED.items()
+    ]
+    return [
+        _mark(name, verdict.machine),
+        len(verdict.machine),
+        verdict.spread("fast", "uncertainty_coefficient"),
+        *(cell for pair in pairs for cell in pair),
+        _difference(*pairs[0]),
+    ]
+
+
 SUBSAMPLED = {
     "uncertainty_coefficient": "uncertainty_coefficient",
     "n_train": "train_samples",
@@ -216,23 +222,8 @@ SUBSAMPLED = {
 
 def verdicts_table(rows: Sequence[Row], names: Sequence[str]) -> Table:
     """Make table 6: whether the accelerated machines are worth having."""
-    lines: Lines = []
-    for name in names:
-        line = find_printed("verdicts", dataset=name)
-        star = "*" if line["linear_is_better"] == "yes" else ""
-        own = [judge(rows, name, method) for method in ("borders", "limes")]
-        if not any(own):
-            continue
-        lines.append(
-            [
-                _mark(name, [row for one in own if one for row in one.machine]),
-                f"{line['verdict']}{star}",
-                printed_number(line, "svm_seconds"),
-                printed_number(line, "borders_seconds"),
-                *_verdict_cells(own[0]),
-                *_verdict_cells(own[1]),
-            ]
-        )
+    judged = {name: [judge(rows, name, method) for method in MATCHED] for name in names}
+    lines: Lines = [_verdict_line(name, own) for name, own in judged.items() if any(own)]
     times = ("SVM s, paper", "borders s, paper", "SVM s", "borders s")
     more = ("SVM s as good as limes", "limes s")
     columns = [
@@ -249,6 +240,19 @@ def verdicts_table(rows: Sequence[Row], names: Sequence[str]) -> Table:
         "U.C. Exact SVM: the ratio for an SVM that is summed in limes' own core, not by LIBSVM."
     )
     return Table("verdicts", "Table 6: verdicts", columns, lines, _with_partial(note, lines))
+
+
+def _verdict_line(name: str, own: Sequence[Verdict | None]) -> list[Cell]:
+    """Return the paper's verdict on one dataset and ours."""
+    line = find_printed("verdicts", dataset=name)
+    star = "*" if line["linear_is_better"] == "yes" else ""
+    return [
+        _mark(name, [row for one in own if one for row in one.machine]),
+        f"{line['verdict']}{star}",
+        printed_number(line, "svm_seconds"),
+        printed_number(line, "borders_seconds"),
+        *(cell for one in own for cell in _verdict_cells(one)),
+    ]
 
 
 def _verdict_cells(verdict: Verdict | None) -> list[Cell]:
@@ -322,8 +326,3 @@ def _microseconds(found: Sequence[Row]) -> float | None:
     """Return the mean time of a row."""
     seconds = spread_of(found, "test_seconds")
     return None if seconds is None else 1e6 * seconds.mean / found[0].n_test
-
-
-def _as_spread(cell: Cell) -> Spread | None:
-    """Return a cell that holds a spread."""
-    return cell if isinstance(cell, Spread) else None
