@@ -53,6 +53,13 @@ def test_what_is_there_is_run_again_only_when_told_to(tmp_path, ran):
     assert len(ran) == 2
 
 
+def test_progress_adds_up_to_the_seconds_of_all_steps(tmp_path):
+    told = []
+    steps = [Step("three", lambda rows: LINEAR, 10), Step("none", lambda rows: [], 5)]
+    run_plan(steps, tmp_path / "rows.csv", say=lambda line: None, advance=told.append)
+    assert told == [3, 3, 4, 0, 5]
+
+
 def test_steps_that_are_done_are_left_out(tmp_path):
     path = tmp_path / "rows.csv"
     run_plan([step(LINEAR[:1])], path, say=lambda line: None)

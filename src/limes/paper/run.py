@@ -1,6 +1,6 @@
 """Run a plan: what the file has already is not tried again."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from limes.paper.cases import SAMPLE_TRAIN, Case, load_case
@@ -30,7 +30,7 @@ def run_plan(
     say : callable, default=print
         Told how far it is.
     advance : callable, optional
-        Told after each step how many seconds it was thought to take.
+        Told after each trial how many of the seconds that its step was thought to take are over.
 
     Returns
     -------
@@ -41,12 +41,17 @@ def run_plan(
     done: set[Trial] = set() if is_again else set(rows)
     failed = []
     for step in steps:
+        told = 0
         try:
-            _run_step(step, path, rows, done, say)
+            for row in _run_step(step, path, rows, done):
+                say(_describe(row))
+                reached = max(told, int(step.seconds * _share_done(step, rows, done)))
+                advance(reached - told)
+                told = reached
         except Exception as error:  # a dataset that is not there, or a fault: the others go on
             say(f"{step.title} failed: {type(error).__name__}: {error}")
             failed.append(step.title)
-        advance(step.seconds)
+        advance(step.seconds - told)
     return failed
 
 
@@ -70,19 +75,21 @@ def pending_steps(steps: Sequence[Step], path: Path) -> list[Step]:
     return [step for step in steps if not (wanted := step.wanted(rows)) or {*wanted} - done]
 
 
-def _run_step(
-    step: Step, path: Path, rows: dict[Trial, Row], done: set[Trial], say: Callable[[str], None]
-) -> None:
+def _run_step(step: Step, path: Path, rows: dict[Trial, Row], done: set[Trial]) -> Iterator[Row]:
     """Run the trials of one step, which may want others after each."""
     cases = _LastCase()
     while trial := next((one for one in step.wanted([*rows.values()]) if one not in done), None):
         row = run_trial(cases.load(trial), trial)
         append_row(path, row)
-        # A dict keeps the place of a key: the newest row must not stand where the old one was.
-        rows.pop(trial, None)
         rows[trial] = row
         done.add(trial)
-        say(_describe(row))
+        yield row
+
+
+def _share_done(step: Step, rows: dict[Trial, Row], done: set[Trial]) -> float:
+    """Return how much of what a step wants at the moment is there."""
+    wanted = step.wanted([*rows.values()])
+    return sum(trial in done for trial in wanted) / max(len(wanted), 1)
 
 
 class _LastCase:
