@@ -8,6 +8,7 @@ import pytest
 
 from limes.paper.claims import check_claims, missing_trials
 from limes.paper.page import make_page, write_table
+from limes.paper.rows import latest, read_rows
 from limes.paper.statistics import Spread
 from limes.paper.table import Column, Table
 from limes.paper.tables import make_tables
@@ -145,3 +146,20 @@ def test_missing_trials_are_named():
     assert linear.startswith("linear: heart")
     assert "sat" in linear
     assert "sat" not in svm.split(", ")
+
+
+def test_the_sample_classes_have_a_line_of_their_own():
+    rows = [row(dataset="sample_classes", method="agf"), row(dataset="sat", method="agf")]
+    assert [line[0] for line in make_tables(rows)["agf"].lines] == ["sample_classes", "sat"]
+    assert [line[0] for line in make_tables(rows, ["sample_classes"])["agf"].lines] == [
+        "sample_classes"
+    ]
+
+
+def test_the_rows_of_this_repository_bear_the_paper_out():
+    rows = latest(read_rows(Path(__file__).parents[1] / "docs" / "paper" / "rows.csv"))
+    claims = check_claims(rows)
+    assert found(claims, "SVM: accuracy").others == {}
+    assert len(found(claims, "SVM: support vectors").others) <= 1
+    assert len(found(claims, "twice the paper's spread").others) <= 2
+    assert min(found(claims, words).n_all for words in ("SVM: accuracy", "spread")) >= 15

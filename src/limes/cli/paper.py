@@ -135,10 +135,10 @@ def _run_trials(args: argparse.Namespace) -> list[str]:
 
 def _chosen_tables(rows: "Sequence[Row]", args: argparse.Namespace) -> "list[Table]":
     """Return the tables to print, with the lines asked for."""
-    from limes.paper.printed import DATASETS
+    from limes.paper.plan import EVERYTHING
     from limes.paper.tables import make_tables
 
-    tables = make_tables(rows, args.dataset or DATASETS)
+    tables = make_tables(rows, args.dataset or EVERYTHING)
     return [tables[name] for name in args.table or ("results", "verdicts")]
 
 

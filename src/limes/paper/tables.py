@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from limes.datasets import parameters
 from limes.datasets.catalogue import find_entry
-from limes.paper.plan import AGF_DATASETS, AGF_METHODS, MATCHED, RESULT_METHODS
+from limes.paper.plan import AGF_DATASETS, AGF_METHODS, EVERYTHING, MATCHED, RESULT_METHODS
 from limes.paper.printed import DATASETS, Line, find_printed, printed_number
 from limes.paper.rows import Row, select
 from limes.paper.statistics import Spread, spread_of
@@ -20,7 +20,7 @@ PRINTED_AS = {"svm-probability": "svm"}
 Lines = list[list[Cell]]
 
 
-def make_tables(rows: Sequence[Row], datasets: Sequence[str] = DATASETS) -> dict[str, Table]:
+def make_tables(rows: Sequence[Row], datasets: Sequence[str] = EVERYTHING) -> dict[str, Table]:
     """Make all tables.
 
     Parameters
@@ -36,7 +36,8 @@ def make_tables(rows: Sequence[Row], datasets: Sequence[str] = DATASETS) -> dict
         By name; what has not been tried is left empty.
     """
     names = [name for name in DATASETS if name in datasets]
-    tables = [make(rows, names) for make in MAKERS.values()]
+    tables = [make(rows, names) for make in MAKERS]
+    tables.append(agf_table(rows, [name for name in AGF_DATASETS if name in datasets]))
     return {table.name: table for table in tables}
 
 
@@ -266,10 +267,10 @@ def _verdict_cells(verdict: Verdict | None) -> list[Cell]:
 def agf_table(rows: Sequence[Row], names: Sequence[str]) -> Table:
     """Make a table that the paper has not: AGF as the source."""
     lines: Lines = []
-    for name in AGF_DATASETS:
+    for name in names:
         for method in ("svm", *AGF_METHODS):
             found = select(rows, experiment="results", dataset=name, method=method)
-            if found and (name in names or len(names) == len(DATASETS)):
+            if found:
                 columns = ("uncertainty_coefficient", "accuracy", "agreement")
                 skills = [spread_of(found, column) for column in columns]
                 lines.append([name, method, len(found), *skills, _microseconds(found)])
@@ -279,15 +280,14 @@ def agf_table(rows: Sequence[Row], names: Sequence[str]) -> Table:
     return Table("agf", "AGF as the source", columns_, lines)
 
 
-MAKERS = {
-    "datasets": datasets_table,
-    "parameters": parameters_table,
-    "results": results_table,
-    "sizes": sizes_table,
-    "subsampled": subsampled_table,
-    "verdicts": verdicts_table,
-    "agf": agf_table,
-}
+MAKERS = (
+    datasets_table,
+    parameters_table,
+    results_table,
+    sizes_table,
+    subsampled_table,
+    verdicts_table,
+)
 
 
 def _mark(name: str, found: Sequence[Row]) -> str:
