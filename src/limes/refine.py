@@ -39,7 +39,7 @@ SURE_SHARE = 0.02
 # The unit of length of local functions, where all rows are one.
 MIN_RADIUS = 1e-3
 # Wide rows are searched in this many principal components.
-WIDE_FEATURES = 96
+WIDE_FEATURES = 48
 N_COMPONENTS = 32
 MOST_SQUARE = 3000
 

@@ -19,7 +19,7 @@ from limes.schemes.fitting import Ground, Settings, enough_judges
 from limes.schemes.pairwise import PairwiseScheme
 from limes.schemes.protocol import Scheme
 from limes.schemes.shared import SharedScheme
-from limes.schemes.small_maps import to_map
+from limes.schemes.small_maps import DEFAULT_BLEND, to_map
 from limes.schemes.targets import sizes_within
 from limes.sources.protocol import MulticlassSource
 
@@ -27,10 +27,10 @@ from limes.sources.protocol import MulticlassSource
 LADDER = (1, 4, 16, 64, 256, 1024)
 # Where rows are projected before the search, points cost little beside that, and learn slowly.
 WIDE_LADDER = (1, 32, 128)
+WIDE_BLEND = 8
 WIDE_SECONDS = 2 * TRIAL_SECONDS
 # A map that is not this many times cheaper than its source is not worth trying.
 MIN_GAIN = 10
-DEFAULT_BLEND = 4
 # Give up after this many steps up the ladder that bring no better agreement.
 PATIENCE = 2
 
@@ -201,6 +201,11 @@ class _Workshop:
         """Whether rows are projected before the search."""
         return self.lessons.components is not None
 
+    @property
+    def blend(self) -> int:
+        """How many points answer for a row: as many as were asked for, or as many as do well."""
+        return self.settings.blend or (WIDE_BLEND if self.is_wide else DEFAULT_BLEND)
+
     def _blank(self, n_points: int) -> Scheme:
         """Return a scheme of the shape of one with so many points."""
         rng = np.random.default_rng(0)
@@ -214,7 +219,7 @@ class _Workshop:
             rng.normal(size=(n_points, n_features, n_outputs)),
             np.zeros((n_points, n_outputs)),
             before,
-            self.settings.blend or DEFAULT_BLEND,
+            self.blend,
         )
         return self._join(one.after(self.ground.before))
 
@@ -239,9 +244,10 @@ class _Workshop:
 
     def _fit(self, n_points: int, rng: np.random.Generator, seconds: float) -> BorderMap:
         """Fit a map of a given number of points, and make its probabilities the source's."""
-        blend = self.settings.blend or DEFAULT_BLEND
-        fitted = fit_map(self.lessons, n_points=n_points, blend=blend, rng=rng, seconds=seconds)
-        plain = to_map(fitted, blend)
+        fitted = fit_map(
+            self.lessons, n_points=n_points, blend=self.blend, rng=rng, seconds=seconds
+        )
+        plain = to_map(fitted, self.blend)
         logits = plain.decide(self.judging).astype(np.float64)
         sharpness = fit_sharpness(logits, self.probabilities, self.judges.weights)
         # The value of a single border is half a logit.

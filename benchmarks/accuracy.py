@@ -1,0 +1,212 @@
+"""Skill, cost and time of limes' default settings beside those of its source, dataset by dataset.
+
+Each dataset and seed is one row of ``docs/accuracy/rows.csv``; a run that was stopped goes on where
+it was. ``docs/accuracy.md`` is drawn from the rows alone.
+
+    python benchmarks/accuracy.py                # the paper's datasets, from LIMES_DATA
+    python benchmarks/accuracy.py sat letter     # some of them
+    python benchmarks/accuracy.py --guard        # others, by which nothing was chosen
+    python benchmarks/accuracy.py --draw         # only the page
+"""
+
+import argparse
+import csv
+import time
+from collections import defaultdict
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+from guard_problems import GUARDS
+from sklearn.pipeline import make_pipeline
+from sklearn.svm import SVC
+from threadpoolctl import threadpool_limits
+
+import limes
+from limes.bench.problem import load_problem
+from limes.datasets import list_datasets, parameters
+from limes.preprocessing import standardizer
+from limes.scores import brier_score, uncertainty_coefficient
+from limes.sources.recognize import Known, as_source
+
+DOCS = Path(__file__).parent.parent / "docs"
+ROWS, PAGE = DOCS / "accuracy" / "rows.csv", DOCS / "accuracy.md"
+SEEDS = (0, 1, 2)
+# Enough rows for a standard error of U.C. well below what is looked for.
+MAX_TEST = 20_000
+# Where the paper trains on more, this many rows do.
+MAX_TRAIN = {"mnist": 10_000}
+HEADS = [
+    *("dataset", "seed", "n_train", "n_test", "n_features", "n_classes", "n_support"),
+    *("source_cost", "source_uc", "source_accuracy", "source_brier", "source_seconds"),
+    *("scheme", "n_borders", "blend", "cost", "uc", "accuracy", "brier", "agreement"),
+    *("agreement_said", "agreement_error", "seconds"),
+]
+
+
+@lru_cache(maxsize=1)
+def trained(name, seed):
+    """Return a problem, its trained machine, and the processor time that training took."""
+    problem = GUARDS[name](seed) if name in GUARDS else load_problem(name, seed=seed)
+    n_train = MAX_TRAIN.get(name, len(problem.X_train))
+    some = np.random.default_rng(seed).permutation(len(problem.X_test))[:MAX_TEST]
+    problem = replace(
+        problem,
+        X_train=problem.X_train[:n_train],
+        y_train=problem.y_train[:n_train],
+        X_test=problem.X_test[some],
+        y_test=problem.y_test[some],
+    )
+    machine = SVC(C=problem.C, gamma=problem.gamma, cache_size=1000)
+    start = time.process_time()
+    model = make_pipeline(standardizer(), machine).fit(problem.X_train, problem.y_train)
+    return problem, model, time.process_time() - start
+
+
+def is_split(name):
+    """Tell whether the test rows are published apart: one machine then serves all seeds."""
+    return name not in GUARDS and parameters(name).has_single_trials
+
+
+def measure(name, seed):
+    """Return one row: the default settings beside the source."""
+    problem, model, source_seconds = trained(name, 0 if is_split(name) else seed)
+    start = time.process_time()
+    fast = limes.accelerate(model, problem.X_train, random_state=seed)
+    seconds = time.process_time() - start
+    scaler, machine = model[:-1], model[-1]
+    rows = scaler.transform(problem.X_train)
+    codes = np.searchsorted(machine.classes_, problem.y_train)
+    source = as_source(machine, Known(rows, codes, False, np.random.default_rng(seed)))
+    asked = scaler.transform(problem.X_test)
+    wanted = machine.classes_[source.codes(asked)]
+    found = fast.predict(problem.X_test)
+    truth, classes = problem.y_test, machine.classes_
+    chosen = next(trial for trial in fast.tradeoff_ if trial.is_chosen)
+    return {
+        "dataset": name,
+        "seed": seed,
+        **problem.sizes,
+        "n_support": len(machine.support_),
+        "source_cost": machine.support_vectors_.size,
+        "source_uc": uncertainty_coefficient(truth, wanted),
+        "source_accuracy": np.mean(truth == wanted),
+        "source_brier": brier_score(truth, source.probabilities(asked), classes=classes),
+        "source_seconds": source_seconds,
+        "scheme": fast.scheme_.name,
+        "n_borders": fast.n_borders_,
+        "blend": chosen.blend,
+        "cost": fast.cost_,
+        "uc": uncertainty_coefficient(truth, found),
+        "accuracy": np.mean(truth == found),
+        "brier": brier_score(truth, fast.predict_proba(problem.X_test), classes=classes),
+        "agreement": np.mean(found == wanted),
+        "agreement_said": fast.agreement_,
+        "agreement_error": fast.agreement_error_,
+        "seconds": seconds,
+    }
+
+
+def read_rows():
+    """Return the rows that there are; a line that was cut off while it was written is left out."""
+    if not ROWS.exists():
+        return []
+    with ROWS.open(newline="") as file:
+        return [row for row in csv.DictReader(file) if row["seconds"]]
+
+
+def append(row):
+    """Add one row to the file."""
+    ROWS.parent.mkdir(parents=True, exist_ok=True)
+    is_new = not ROWS.exists()
+    with ROWS.open("a", newline="") as file:
+        writer = csv.DictWriter(file, HEADS, lineterminator="\n")
+        if is_new:
+            writer.writeheader()
+        writer.writerow(
+            {name: f"{v:.6g}" if isinstance(v, float) else v for name, v in row.items()}
+        )
+
+
+def draw():
+    """Write the page from the rows."""
+    groups = defaultdict(list)
+    for row in read_rows():
+        groups[row["dataset"]].append(row)
+    listed = [entry.name for entry in list_datasets()]
+    parts = [
+        "# As accurate as the source\n",
+        "Default settings, `limes.accelerate(svm, X_train)`, beside the machine that they replace.",
+        "Made by `python benchmarks/accuracy.py` (and `--guard`), from the rows in",
+        "`docs/accuracy/rows.csv`; means of the seeds. *Cost* is multiply-adds a row, the source's",
+        "being support vectors times features. *Said* is `agreement_`, give or take its error,",
+        "beside the agreement found on the test rows. Seconds are those of one processor.\n",
+        "## The paper's datasets\n",
+        *table([name for name in listed if name in groups], groups),
+        "\n## Others, by which nothing was chosen\n",
+        *table([name for name in GUARDS if name in groups], groups),
+    ]
+    PAGE.write_text("\n".join(parts) + "\n")
+
+
+def table(names, groups):
+    """Return the lines of a table."""
+    yield (
+        "| dataset | seeds | U.C. source | limes | difference | points | cost, source | limes | "
+        "ratio | said | found | Brier source | limes | seconds | SVM |"
+    )
+    yield "|---|" + "---:|" * 14
+    for name in names:
+        rows = groups[name]
+
+        def mean(key, rows=rows):
+            return float(np.mean([float(row[key]) for row in rows]))
+
+        points = sorted({int(row["n_borders"]) for row in rows})
+        cells = [
+            name,
+            str(len(rows)),
+            f"{mean('source_uc'):.3f}",
+            f"{mean('uc'):.3f}",
+            f"{mean('uc') - mean('source_uc'):+.3f}",
+            f"{points[0]}" if len(points) == 1 else f"{points[0]} to {points[-1]}",
+            f"{mean('source_cost'):.0f}",
+            f"{mean('cost'):.0f}",
+            f"{mean('source_cost') / mean('cost'):.0f}",
+            f"{mean('agreement_said'):.4f} ± {mean('agreement_error'):.4f}",
+            f"{mean('agreement'):.4f}",
+            f"{mean('source_brier'):.4f}",
+            f"{mean('brier'):.4f}",
+            f"{mean('seconds'):.0f}",
+            f"{mean('source_seconds'):.1f}",
+        ]
+        yield "| " + " | ".join(cells) + " |"
+
+
+def main():
+    """Run what is missing, then draw."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("datasets", nargs="*", help="names; by default all of the paper's")
+    parser.add_argument("--guard", action="store_true", help="the others instead")
+    parser.add_argument("--draw", action="store_true", help="only draw the page")
+    args = parser.parse_args()
+    names = args.datasets or [*(GUARDS if args.guard else (d.name for d in list_datasets()))]
+    done = {(row["dataset"], int(row["seed"])) for row in read_rows()}
+    for name in [] if args.draw else names:
+        for seed in SEEDS:
+            if (name, seed) in done:
+                continue
+            with threadpool_limits(1):
+                row = measure(name, seed)
+            append(row)
+            print(
+                f"{name} {seed}: {row['uc'] - row['source_uc']:+.4f} U.C., 1/"
+                f"{row['source_cost'] / row['cost']:.0f} of the cost, {row['seconds']:.0f} s",
+                flush=True,
+            )
+    draw()
+
+
+if __name__ == "__main__":
+    main()
