@@ -541,7 +541,11 @@ def test_a_process_that_is_stopped_leaves_the_old_file(number, folder, tmp_path)
     (tmp_path / "out.csv").write_bytes(b"old")
     words = ("convert", "-", tmp_path / "out.csv", "--features", "3")
     process = subprocess.Popen(
-        [*COMMAND, *map(str, words)], stdin=subprocess.PIPE, stderr=subprocess.PIPE
+        [*COMMAND, *map(str, words)],
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        # A shell that starts tests in the background has them ignore SIGINT.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     process.stdin.write((folder / "train.svm").read_bytes())
     process.stdin.flush()

@@ -70,8 +70,9 @@ class Judges:
         if not len(self.rows):
             return float("nan"), agreement_error(0.0, 0.0)
         n_worth = 1.0 / float(np.square(self.weights).sum())
-        hits = float(self.weights @ (codes == self.codes))
-        return min(hits, 1.0), agreement_error(min(hits, 1.0) * n_worth, n_worth)
+        # Misses, not hits, are summed: where there is none, agreement is exactly 1.
+        agreement = 1.0 - float(self.weights @ (codes != self.codes))
+        return agreement, agreement_error(agreement * n_worth, n_worth)
 
 
 def agreement_error(hits: float, n_rows: float) -> float:
@@ -191,9 +192,10 @@ def match_kinds(margins: Array, wanted: Array) -> Array:
 
     Examples
     --------
-    >>> weights = match_kinds(np.arange(100.0), np.repeat([10.0, 90.0], [30, 10]))
-    >>> float(weights[:50].sum().round(2)), float(weights[50:].sum().round(2))
-    (0.75, 0.25)
+    >>> even = np.linspace(0, 1, 1000)
+    >>> weights = match_kinds(even, even**3)
+    >>> float(weights[even < 0.1].sum().round(1)), float(np.mean(even**3 < 0.1).round(1))
+    (0.5, 0.5)
     """
     n_kinds = int(np.clip(min(len(wanted), len(margins)) // MIN_KIND_ROWS, 1, N_KINDS))
     # Finer where the source is in doubt: that is where maps differ.
