@@ -194,8 +194,8 @@ def match_kinds(margins: Array, wanted: Array) -> Array:
     --------
     >>> even = np.linspace(0, 1, 1000)
     >>> weights = match_kinds(even, even**3)
-    >>> float(weights[even < 0.1].sum().round(1)), float(np.mean(even**3 < 0.1).round(1))
-    (0.5, 0.5)
+    >>> float(weights[even < 0.5].sum().round(1)), float(np.mean(even**3 < 0.5).round(1))
+    (0.8, 0.8)
     """
     n_kinds = int(np.clip(min(len(wanted), len(margins)) // MIN_KIND_ROWS, 1, N_KINDS))
     # Finer where the source is in doubt: that is where maps differ.
