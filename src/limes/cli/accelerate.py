@@ -19,6 +19,10 @@ SETTINGS = (
     "threshold",
     "tolerance",
     "dtype",
+    "min_agreement",
+    "max_cost",
+    "max_time_us",
+    "max_bytes",
 )
 
 
@@ -43,6 +47,7 @@ def add_parser(jobs: Any) -> None:
     add_rows(parser, help="file of rows like those to be predicted")
     add_output(parser, help="file to write, such as fast.limes")
     _add_settings(parser.add_argument_group("borders"))
+    _add_targets(parser.add_argument_group("what the fast one must keep to"))
     add_jobs(parser)
     parser.set_defaults(run=run)
 
@@ -93,6 +98,16 @@ def _add_settings(group: Any) -> None:
     group.add_argument("--tolerance", type=float, help="of a border point's decision value")
     group.add_argument("--dtype", help="precision of prediction: float32 or float64")
     group.add_argument("--seed", type=int, default=0, help="default: %(default)s")
+
+
+def _add_targets(group: Any) -> None:
+    """Add what is asked of a map whose number of points is left open."""
+    group.add_argument(
+        "--min-agreement", type=float, metavar="SHARE", help="of rows with the source's label"
+    )
+    group.add_argument("--max-cost", type=int, metavar="N", help="multiply-adds a row")
+    group.add_argument("--max-time-us", type=float, metavar="US", help="microseconds a row")
+    group.add_argument("--max-bytes", type=int, metavar="N", help="of points and functions")
 
 
 def _read(args: argparse.Namespace) -> tuple[Any, Any, Any, tuple[str, ...] | None]:
