@@ -1,0 +1,35 @@
+"""Accelerate classifiers that are no support vector machines: AGF, kernel density, Gaussian process.
+
+    python examples/other_sources.py
+
+Each sums over its training rows for every prediction. The fast one asks the nearest of a few points.
+"""
+
+from sklearn.gaussian_process import GaussianProcessClassifier
+from sklearn.gaussian_process.kernels import RBF
+from sklearn.pipeline import make_pipeline
+
+import limes
+from limes.datasets import sample_classes
+from limes.preprocessing import standardizer
+
+# A Gaussian process takes time cubed in its training rows: fewer will do for it.
+SOURCES = {
+    "adaptive Gaussian filtering": (limes.AGFClassifier(), 2000),
+    "kernel density": (limes.KernelDensityClassifier(), 2000),
+    "Gaussian process": (GaussianProcessClassifier(10.0 * RBF(1.0), optimizer=None), 400),
+}
+
+
+def main() -> None:
+    """Train, accelerate and compare each."""
+    X, y = sample_classes(6000, random_state=0)
+    X_test, y_test = X[4000:], y[4000:]
+    for name, (classifier, n_rows) in SOURCES.items():
+        model = make_pipeline(standardizer(), classifier).fit(X[:n_rows], y[:n_rows])
+        fast = limes.accelerate(model, X[:4000], random_state=0)
+        print(f"{name}, {n_rows} training rows\n\n{fast.report(X_test, y_test)}\n")
+
+
+if __name__ == "__main__":
+    main()
