@@ -1,8 +1,9 @@
-"""Accelerate classifiers that are no support vector machines: AGF, kernel density, Gaussian process.
+"""Accelerate classifiers that are no support vector machines.
 
     python examples/other_sources.py
 
-Each sums over its training rows for every prediction. The fast one asks the nearest of a few points.
+AGF, kernel density and Gaussian process sum over their training rows for every prediction. The
+fast one asks the nearest of a few points.
 """
 
 from sklearn.gaussian_process import GaussianProcessClassifier

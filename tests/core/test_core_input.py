@@ -1,5 +1,6 @@
 """Bad input ends in an exception that says what to do, never in memory of someone else."""
 
+import ctypes
 import os
 import subprocess
 import sys
@@ -35,6 +36,16 @@ def maps():
 def test_rows_of_another_type_raise_a_type_error(maps, method, X):
     with pytest.raises(TypeError, match="X must be"):
         getattr(maps, method)(X)
+
+
+def test_arrays_that_leave_out_their_strides_are_read_in_c_order(maps):
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(4, 3))
+    bare = ((ctypes.c_double * 3) * 4)(*map(tuple, X))
+    np.testing.assert_array_equal(maps.decide(bare), maps.decide(X))
+    out = (ctypes.c_int32 * 4)()
+    maps.nearest(X, out)
+    np.testing.assert_array_equal(list(out), maps.nearest(X))
 
 
 @pytest.mark.parametrize("shape", [(3,), (4, 2), (4, 4), (0, 2), (1, 4, 3), ()], ids=str)

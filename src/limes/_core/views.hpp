@@ -28,7 +28,13 @@ public:
 
     size_t dimensions() const { return size_t(buffer_.ndim); }
     size_t extent(size_t axis) const { return size_t(buffer_.shape[axis]); }
-    ptrdiff_t stride(size_t axis) const { return buffer_.strides[axis]; }
+    // Some exporters, such as ctypes, leave the strides out where elements follow one another.
+    ptrdiff_t stride(size_t axis) const {
+        if (buffer_.strides) return buffer_.strides[axis];
+        ptrdiff_t step = buffer_.itemsize;
+        for (size_t i = dimensions(); --i > axis;) step *= buffer_.shape[i];
+        return step;
+    }
     void* data() const { return buffer_.buf; }
     const char* name() const { return name_; }
 
