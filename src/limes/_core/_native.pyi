@@ -43,7 +43,6 @@ class Predictor:
 
 def fit_map(
     rows: NDArray[Any],
-    search: NDArray[Any] | None,
     targets: NDArray[Any],
     weights: NDArray[Any],
     anchors: NDArray[Any],

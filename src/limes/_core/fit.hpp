@@ -8,12 +8,11 @@ namespace limes {
 // A map in training, and the rows that it is fitted to. The value of output c at a row x is
 //   base_levels[c] + base_slopes[c].x + sum_j w_j (levels[j][c] + slopes[j][c].(z - anchor_j) / radius)
 // over the n_blended points nearest to z, with the weights of a blend. z is where x is searched from:
-// x itself, or few projections of a wide x, which then have local functions of as few slopes. The
-// projections are given with the rows, or are fitted too.
+// x itself, or few projections of a wide x, which then have local functions of as few slopes, and are
+// fitted too.
 struct FitJob {
     size_t n_rows, n_features, n_search, n_outputs, n_points, n_blended;
     const float* rows;     // [row][n_features]
-    const float* search;   // [row][n_search]: where a row is searched from; unused with components
     const float* targets;  // [row][n_outputs]: probabilities
     const float* weights;  // [row]
     const float* anchors;  // [point][n_search]

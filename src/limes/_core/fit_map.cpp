@@ -29,7 +29,7 @@ size_t width(const View& view) {
 
 }  // namespace
 
-double fit_map(nb::handle rows, nb::handle search, nb::handle targets, nb::handle weights,
+double fit_map(nb::handle rows, nb::handle targets, nb::handle weights,
                nb::handle anchors, nb::handle components, nb::handle points, nb::handle slopes, nb::handle levels,
                nb::handle base_slopes, nb::handle base_levels, size_t n_blended, float radius,
                size_t n_epochs, size_t n_batch, std::array<float, 4> rates, float decay,
@@ -51,7 +51,7 @@ double fit_map(nb::handle rows, nb::handle search, nb::handle targets, nb::handl
     require(n_batch >= 1 && radius > 0, "n_batch and radius must be positive");
     job.rows = read_floats(x, {n, d});
     if (is_projected) job.components = read_floats(View(components, "components", true), {r, d});
-    else job.search = read_floats(View(search, "search"), {n, r});
+    else require(r == d, "points must have as many features as rows, where there are no components");
     job.targets = read_floats(t, {n, q}), job.weights = read_floats(w, {n});
     job.anchors = read_floats(a, {m, r}), job.points = read_floats(p, {m, r});
     job.slopes = read_floats(s, {m, q, r}), job.levels = read_floats(l, {m, q});

@@ -7,9 +7,9 @@
 
 namespace limes {
 
-// Fit a map in place; every array is float32 and plain, and one of `search` and `components` is None.
+// Fit a map in place; every array is float32 and plain; `components` may be None.
 // Return the mean loss of the last epoch.
-double fit_map(nanobind::handle rows, nanobind::handle search, nanobind::handle targets,
+double fit_map(nanobind::handle rows, nanobind::handle targets,
                nanobind::handle weights, nanobind::handle anchors, nanobind::handle components,
                nanobind::handle points, nanobind::handle slopes, nanobind::handle levels,
                nanobind::handle base_slopes, nanobind::handle base_levels, size_t n_blended,

@@ -24,7 +24,7 @@ NB_MODULE(_native, m) {
     using limes::RbfVectors;
     m.doc() = "The compiled core of limes.";
     m.def("cpu_paths", &list_paths);
-    m.def("fit_map", &limes::fit_map, "rows"_a, "search"_a.none(), "targets"_a, "weights"_a,
+    m.def("fit_map", &limes::fit_map, "rows"_a, "targets"_a, "weights"_a,
           "anchors"_a, "components"_a.none(), "points"_a, "slopes"_a, "levels"_a, "base_slopes"_a, "base_levels"_a, "n_blended"_a,
           "radius"_a, "n_epochs"_a, "n_batch"_a, "rates"_a, "decay"_a, "seed"_a, "cpu"_a);
     nb::class_<Maps>(m, "Maps")

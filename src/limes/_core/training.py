@@ -120,7 +120,6 @@ def train(
     n_points = len(start.points)
     return _native.fit_map(
         rows,
-        rows if start.components is None else None,
         targets,
         weights,
         start.anchors,
