@@ -184,6 +184,25 @@ def test_the_cheapest_within_an_error_of_the_best_is_chosen():
     assert choose([trial(1, 0.80), trial(8, 0.955), trial(32, 0.96), trial(128, 0.95)]) == 1
 
 
+def test_a_cheap_trial_that_misses_a_rare_class_is_not_chosen():
+    trials = [trial(1, 0.990), trial(8, 0.995), trial(32, 0.996)]
+    assert choose(trials) == 0
+    assert choose(trials, balances=[(0.6, 0.05), (0.93, 0.05), (0.95, 0.05)]) == 1
+    # Where nothing is good in both, the rare class decides.
+    assert choose(trials[:2], balances=[(0.6, 0.05), (0.93, 0.05)]) == 1
+    far = [trial(1, 0.99), trial(8, 0.90)]
+    assert choose(far, balances=[(0.6, 0.05), (0.93, 0.05)]) == 1
+
+
+def test_agreement_is_balanced_over_classes():
+    codes = np.repeat([0, 1], [90, 10])
+    judges = Judges.evenly(np.zeros((100, 2)), codes)
+    agreement, error = judges.balanced_agreement(np.zeros(100, dtype=int))
+    assert agreement == pytest.approx(0.5)
+    assert error > judges.agreement(np.zeros(100, dtype=int))[1]
+    assert judges.balanced_agreement(codes)[0] == 1.0
+
+
 def test_trying_ends_when_more_points_do_not_help():
     assert not is_settled([trial(1, 0.8), trial(8, 0.9), trial(32, 0.89)])
     assert is_settled([trial(1, 0.8), trial(8, 0.9), trial(32, 0.89), trial(128, 0.9)])

@@ -23,15 +23,15 @@ QUESTIONS_A_ROW = 40
 BLOCK_ROWS = 4096
 # Training: the seconds of one processor that it may take, and the most looks at each row and at all
 # rows: more teach little.
-TRIAL_SECONDS, LAST_SECONDS = 1.5, 12.0
-MAX_EPOCHS, MAX_LOOKS = 20, 4_000_000
+TRIAL_SECONDS, LAST_SECONDS = 1.5, 10.0
+MAX_EPOCHS, MAX_LOOKS, TRIAL_LOOKS = 20, 4_000_000, 800_000
 # However few or wide the rows are, it looks at so many.
 MIN_LOOKS, LOOKS_A_SECOND = 400_000, 150_000
 # Rows a step, largest steps of the local functions, the points,
 # the base function and the components, and the pull of the local functions towards zero.
 N_BATCH = 256
 RATES = (0.02, 0.01, 0.005, 0.002)
-DECAY = 0.01
+DECAY, WIDE_DECAY = 0.01, 0.2
 # Rows for each point of k-means, and how likely one is that the source is sure of.
 ROWS_A_POINT = 64
 MIN_PLACED = 4000
@@ -134,6 +134,7 @@ def fit_map(
     blend: int,
     rng: np.random.Generator,
     seconds: float = TRIAL_SECONDS,
+    most_looks: int = MAX_LOOKS,
 ) -> TrainedMap:
     """Fit points and their linear functions to the lessons.
 
@@ -149,6 +150,8 @@ def fit_map(
         Draws the rows of k-means and the order of training.
     seconds : float
         About what it may take of one processor, by what a look at a row is known to cost.
+    most_looks : int
+        The most rows that it looks at in all.
 
     Returns
     -------
@@ -156,7 +159,7 @@ def fit_map(
         Fitted; its values are logits.
     """
     points, radius = _place_points(lessons, n_points, rng)
-    n_looks = count_looks(lessons, n_points, blend, seconds)
+    n_looks = min(most_looks, count_looks(lessons, n_points, blend, seconds))
     fitted = TrainedMap.start(
         points,
         n_features=lessons.rows.shape[1],
@@ -173,7 +176,7 @@ def fit_map(
         n_epochs=max(2, round(n_looks / len(lessons.rows))),
         n_batch=N_BATCH,
         rates=RATES,
-        decay=DECAY,
+        decay=DECAY if lessons.components is None else WIDE_DECAY,
         seed=int(rng.integers(2**62)),
     )
     return fitted
@@ -221,9 +224,11 @@ def look_seconds(lessons: Lessons, n_points: int, blend: int) -> float:
     n_features, n_search = lessons.rows.shape[1], lessons.search.shape[1]
     n_outputs = lessons.targets.shape[1]
     projected = 0 if lessons.components is None else 2 * n_search * n_features
-    long_sums = n_points * n_search + projected + 2 * n_outputs * n_features
-    nanoseconds = 700 + n_points + long_sums / 8 + blend * n_outputs * n_search
-    return 1e-9 * (nanoseconds + n_points * n_outputs * n_search / N_BATCH)
+    products = n_points * n_search + projected + 2 * n_outputs * n_features
+    # Outputs are computed by eights.
+    local = n_search * (n_outputs if n_outputs == 1 else -(-n_outputs // 8) * 8)
+    nanoseconds = 100 * blend + 1.2 * n_points + products / 15 + blend * local / 4
+    return 1e-9 * (nanoseconds + 2 * n_points * local / N_BATCH)
 
 
 def fit_sharpness(logits: Array, probabilities: Array, weights: Array) -> float:

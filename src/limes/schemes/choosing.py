@@ -1,6 +1,7 @@
 """How many points: the cheapest map whose agreement with the source is as good as the best."""
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -9,6 +10,8 @@ from limes.affine import AffineMap
 from limes.border_map import BorderMap
 from limes.refine import (
     LAST_SECONDS,
+    MAX_LOOKS,
+    TRIAL_LOOKS,
     TRIAL_SECONDS,
     Lessons,
     fit_map,
@@ -19,7 +22,7 @@ from limes.schemes.fitting import Ground, Settings, enough_judges
 from limes.schemes.pairwise import PairwiseScheme
 from limes.schemes.protocol import Scheme
 from limes.schemes.shared import SharedScheme
-from limes.schemes.small_maps import DEFAULT_BLEND, to_map
+from limes.schemes.small_maps import to_map
 from limes.schemes.targets import sizes_within
 from limes.sources.protocol import MulticlassSource
 
@@ -27,8 +30,10 @@ from limes.sources.protocol import MulticlassSource
 LADDER = (1, 4, 16, 64, 256, 1024)
 # Where rows are projected before the search, points cost little beside that, and learn slowly.
 WIDE_LADDER = (1, 32, 128)
-WIDE_BLEND = 8
 WIDE_SECONDS = 2 * TRIAL_SECONDS
+# Points that answer for a row together while numbers of points are tried, and then the fewer that
+# may do as well with the number that was found.
+RICH_BLEND, LEAN_BLEND = 8, 4
 # A map that is not this many times cheaper than its source is not worth trying.
 MIN_GAIN = 10
 # Give up after this many steps up the ladder that bring no better agreement.
@@ -96,21 +101,27 @@ def fit_shared(
     trials : list of Trial
         All that were tried, the cheapest first.
     """
-    lesson_seed, last_seed, *seeds = seed.spawn(2 + len(LADDER))
+    lesson_seed, last_seed, *seeds = seed.spawn(3 + len(LADDER))
     lessons = prepare_lessons(source, ground.rows, rng=np.random.default_rng(lesson_seed))
     workshop = _Workshop(source, ground, lessons, settings, verbose)
     if settings.n_borders is not None:
-        scheme, trial = workshop.make(settings.n_borders, last_seed, seconds=LAST_SECONDS)
-        return scheme, [replace(trial, is_chosen=True)]
-    trials = workshop.climb(seeds)
-    chosen = choose(trials, settings.targets.min_agreement)
-    scheme, last = workshop.make(trials[chosen].n_borders, last_seed, seconds=LAST_SECONDS)
-    trials[chosen] = replace(last, is_chosen=True)
-    _warn_if_short(last, settings.targets.min_agreement)
-    return scheme, trials
+        made = workshop.make(settings.n_borders, workshop.blend, last_seed, seconds=LAST_SECONDS)
+        return made.scheme, [replace(made.trial, is_chosen=True)]
+    tried = workshop.climb(seeds)
+    trials = [one.trial for one in tried]
+    chosen = workshop.choose(tried)
+    kept = trials[chosen]
+    last = workshop.make(kept.n_borders, kept.blend, last_seed, seconds=LAST_SECONDS)
+    trials[chosen] = replace(last.trial, is_chosen=True)
+    _warn_if_short(last.trial, settings.targets.min_agreement)
+    return last.scheme, trials
 
 
-def choose(trials: list[Trial], min_agreement: float | None = None) -> int:
+def choose(
+    trials: list[Trial],
+    min_agreement: float | None = None,
+    balances: Sequence[tuple[float, float]] | None = None,
+) -> int:
     """Return the number of the cheapest trial within a standard error of the best.
 
     The error is that of a difference: the best of several is partly the luckiest.
@@ -121,18 +132,31 @@ def choose(trials: list[Trial], min_agreement: float | None = None) -> int:
         At least one.
     min_agreement : float or None, default=None
         Take the cheapest that agrees so well instead, or else the best.
+    balances : sequence of tuple of float, default=None
+        Agreement of each trial and its error where all classes count alike: a trial must be within
+        an error of the best in that too, or a rare class would not count.
 
     Returns
     -------
     int
         Place in the list.
     """
-    best = max(trials, key=lambda trial: trial.agreement)
-    wanted = best.agreement - np.sqrt(2) * best.error
     if min_agreement is not None:
-        wanted = min(min_agreement, best.agreement)
-    good = [place for place, trial in enumerate(trials) if trial.agreement >= wanted]
+        wanted = min(min_agreement, max(trial.agreement for trial in trials))
+        good = {place for place, trial in enumerate(trials) if trial.agreement >= wanted}
+    else:
+        good = _near_best([(trial.agreement, trial.error) for trial in trials])
+        # Where no trial is good in both, the rare class decides.
+        good = good & _near_best(balances or []) or _near_best(balances or []) or good
     return min(good, key=lambda place: trials[place].cost)
+
+
+def _near_best(results: Sequence[tuple[float, float]]) -> set[int]:
+    """Return the places of the results within an error of the best."""
+    if not results:
+        return set()
+    best, error = max(results)
+    return {place for place, one in enumerate(results) if one[0] >= best - np.sqrt(2) * error}
 
 
 def is_settled(trials: list[Trial], min_agreement: float | None = None) -> bool:
@@ -158,6 +182,15 @@ def is_settled(trials: list[Trial], min_agreement: float | None = None) -> bool:
     return trials[best].agreement >= enough or len(trials) - 1 - best >= PATIENCE
 
 
+@dataclass(frozen=True, eq=False)
+class _Made:
+    """A scheme with its line of the trade-off, and its agreement where all classes count alike."""
+
+    scheme: Scheme
+    trial: Trial
+    balance: tuple[float, float]
+
+
 class _Workshop:
     """Makes maps of one source, and judges them on the same rows."""
 
@@ -174,17 +207,30 @@ class _Workshop:
         self.judges, self.judging = enough_judges(source, ground)
         self.probabilities = source.probabilities(self.judging)
 
-    def climb(self, seeds: list[np.random.SeedSequence]) -> list[Trial]:
-        """Try more and more points, until they stop to help."""
-        trials: list[Trial] = []
-        targets = self.settings.targets
-        seconds = WIDE_SECONDS if self.is_wide else TRIAL_SECONDS
-        for n_points, seed in zip(self.sizes(), seeds, strict=False):
-            if is_settled(trials, targets.min_agreement):
+    def climb(self, seeds: list[np.random.SeedSequence]) -> list[_Made]:
+        """Try more and more points, until they stop to help; then blend fewer of them."""
+        tried: list[_Made] = []
+        *ladder_seeds, lean_seed = seeds
+        for n_points, seed in zip(self.sizes(), ladder_seeds, strict=False):
+            if is_settled([one.trial for one in tried], self.settings.targets.min_agreement):
                 break
-            trials.append(self.make(n_points, seed, seconds=seconds)[1])
-            self._tell(trials[-1])
-        return trials
+            tried.append(self._try(n_points, self.blend, seed))
+        found = tried[self.choose(tried)].trial
+        if self.settings.blend is None and found.blend > LEAN_BLEND:
+            tried.append(self._try(found.n_borders, LEAN_BLEND, lean_seed))
+        return tried
+
+    def choose(self, tried: list[_Made]) -> int:
+        """Return which one to take."""
+        trials, balances = [one.trial for one in tried], [one.balance for one in tried]
+        return choose(trials, self.settings.targets.min_agreement, balances)
+
+    def _try(self, n_points: int, blend: int, seed: np.random.SeedSequence) -> _Made:
+        """Make a map in a short time, and tell what came out."""
+        seconds = WIDE_SECONDS if self.is_wide else TRIAL_SECONDS
+        made = self.make(n_points, blend, seed, seconds=seconds, most_looks=TRIAL_LOOKS)
+        self._tell(made.trial)
+        return made
 
     def sizes(self) -> list[int]:
         """Return the numbers of points worth trying, ascending."""
@@ -204,7 +250,7 @@ class _Workshop:
     @property
     def blend(self) -> int:
         """How many points answer for a row: as many as were asked for, or as many as do well."""
-        return self.settings.blend or (WIDE_BLEND if self.is_wide else DEFAULT_BLEND)
+        return self.settings.blend or RICH_BLEND
 
     def _blank(self, n_points: int) -> Scheme:
         """Return a scheme of the shape of one with so many points."""
@@ -227,31 +273,42 @@ class _Workshop:
         """Say how far it is, where that is asked for."""
         if self.verbose:
             print(
-                f"{trial.n_borders} border points: {trial.cost} multiply-adds a row, "
-                f"{trial.agreement:.2%} as the source"
+                f"{trial.n_borders} border points, {trial.blend} for a row: {trial.cost} "
+                f"multiply-adds, {trial.agreement:.2%} as the source"
             )
 
     def make(
-        self, n_points: int, seed: np.random.SeedSequence, *, seconds: float = TRIAL_SECONDS
-    ) -> tuple[Scheme, Trial]:
+        self,
+        n_points: int,
+        blend: int,
+        seed: np.random.SeedSequence,
+        *,
+        seconds: float,
+        most_looks: int = MAX_LOOKS,
+    ) -> _Made:
         """Fit a map, and measure its agreement with the source."""
-        one = self._fit(n_points, np.random.default_rng(seed), seconds)
-        agreement, error = self.judges.agreement(self._join(one).classify(self.judging))
-        scheme = self._join(one.after(self.ground.before))
-        return scheme, Trial(
-            scheme.name, scheme.n_borders, one.blend, scheme.cost, agreement, error
-        )
-
-    def _fit(self, n_points: int, rng: np.random.Generator, seconds: float) -> BorderMap:
-        """Fit a map of a given number of points, and make its probabilities the source's."""
         fitted = fit_map(
-            self.lessons, n_points=n_points, blend=self.blend, rng=rng, seconds=seconds
+            self.lessons,
+            n_points=n_points,
+            blend=blend,
+            rng=np.random.default_rng(seed),
+            seconds=seconds,
+            most_looks=most_looks,
         )
-        plain = to_map(fitted, self.blend)
-        logits = plain.decide(self.judging).astype(np.float64)
+        one = self._sharpened(to_map(fitted, blend))
+        codes = self._join(one).classify(self.judging)
+        scheme = self._join(one.after(self.ground.before))
+        n_blended = min(blend, max(one.n_borders - 1, 1))
+        agreement = self.judges.agreement(codes)
+        trial = Trial(scheme.name, scheme.n_borders, n_blended, scheme.cost, *agreement)
+        return _Made(scheme, trial, self.judges.balanced_agreement(codes))
+
+    def _sharpened(self, one: BorderMap) -> BorderMap:
+        """Return a fitted map with probabilities like the source's."""
+        logits = one.decide(self.judging).astype(np.float64)
         sharpness = fit_sharpness(logits, self.probabilities, self.judges.weights)
         # The value of a single border is half a logit.
-        return plain.scaled(0.5 * sharpness if plain.n_outputs == 1 else sharpness)
+        return one.scaled(0.5 * sharpness if one.n_outputs == 1 else sharpness)
 
     def _join(self, one: BorderMap) -> Scheme:
         """Return the scheme of one map for all classes."""

@@ -69,12 +69,35 @@ class Judges:
         error : float
             The deviation of a share after hits and misses, with half of each known beforehand.
         """
-        if not len(self.rows):
-            return float("nan"), agreement_error(0.0, 0.0)
-        n_worth = 1.0 / float(np.square(self.weights).sum())
-        # Misses, not hits, are summed: where there is none, agreement is exactly 1.
-        agreement = 1.0 - float(self.weights @ (codes != self.codes))
-        return agreement, agreement_error(agreement * n_worth, n_worth)
+        return _weighted_agreement(self.weights, codes != self.codes)
+
+    def balanced_agreement(self, codes: Codes) -> tuple[float, float]:
+        """Return the same where every class counts as much as any other, however rare it is.
+
+        Parameters
+        ----------
+        codes : ndarray of shape (n_rows,)
+            Class numbers by the map.
+
+        Returns
+        -------
+        agreement, error : float
+            As of ``agreement``.
+        """
+        by_class = np.bincount(self.codes, self.weights)
+        n_classes = max(1, int(np.count_nonzero(by_class)))
+        shares = self.weights / (n_classes * by_class[self.codes])
+        return _weighted_agreement(shares, codes != self.codes)
+
+
+def _weighted_agreement(weights: Array, is_missed: NDArray[np.bool_]) -> tuple[float, float]:
+    """Return the share of hits, and its standard error; weights sum to 1."""
+    if not len(weights):
+        return float("nan"), agreement_error(0.0, 0.0)
+    n_worth = 1.0 / float(np.square(weights).sum())
+    # Misses, not hits, are summed: where there is none, agreement is exactly 1.
+    agreement = 1.0 - float(weights @ is_missed)
+    return agreement, agreement_error(agreement * n_worth, n_worth)
 
 
 def agreement_error(hits: float, n_rows: float) -> float:

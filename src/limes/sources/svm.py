@@ -14,8 +14,10 @@ from limes.sources.probability import FLOOR, best_of_others
 from limes.sources.protocol import MulticlassSource, Source
 from limes.svm_machine import SvmMachine
 
-# Slope of the sigmoid that scores are made with: P = 0.98 on the margin.
+# Slope of the sigmoids that scores are made with, on average: P = 0.98 on the margin. No pair's is
+# more than so many times steeper or flatter.
 SCORE_SLOPE = 4.0
+MAX_STEEPER = 4.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,17 +77,24 @@ class SvmSource(MulticlassSource):
         """Return how far each class is from losing a pair.
 
         The class that wins all its pairs is the one with a score above zero, and what it has over
-        the next is the decision value of the pair of the two.
+        the next is the decision value of the pair of the two. Pairs that are hard to tell apart
+        have flatter sigmoids than others, so that scores make probabilities like the coupled ones.
         """
         values = self.machine.values(X)
         if not self.decides_by_vote:
             values += self.shifts / self.slopes
-        values *= 0.5 * SCORE_SLOPE
+        values *= 0.5 * self._score_slopes()
         scores = np.full((len(values), len(self.classes)), np.inf)
         for place, (first, second) in enumerate(class_pairs(len(self.classes))):
             np.minimum(scores[:, first], -values[:, place], out=scores[:, first])
             np.minimum(scores[:, second], values[:, place], out=scores[:, second])
         return scores
+
+    def _score_slopes(self) -> Array:
+        """Return the slopes of the pairs' sigmoids, brought to one average for all machines."""
+        logs = np.log(np.maximum(np.abs(self.slopes), FLOOR))
+        most = np.log(MAX_STEEPER)
+        return SCORE_SLOPE * np.exp(np.clip(logs - np.median(logs), -most, most))
 
     def codes(self, X: Array) -> Codes:
         """Return the number of the class that wins."""
