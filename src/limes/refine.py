@@ -16,9 +16,9 @@ from limes.sources.protocol import MulticlassSource
 
 # Asking the source may cost this many multiply-adds in all: some ten seconds of one processor.
 QUESTION_BUDGET = 2e11
-MIN_QUESTIONS, MAX_QUESTIONS = 10_000, 240_000
+MIN_QUESTIONS, MAX_QUESTIONS = 20_000, 240_000
 # More new rows than this for each real one say little that is new.
-QUESTIONS_A_ROW = 40
+QUESTIONS_A_ROW = 80
 # Rows in one block of questions.
 BLOCK_ROWS = 4096
 # Training: the seconds of one processor that it may take, and the most looks at each row and at all

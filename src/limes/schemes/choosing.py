@@ -35,7 +35,7 @@ WIDE_SECONDS = 2 * TRIAL_SECONDS
 # may do as well with the number that was found.
 RICH_BLEND, LEAN_BLEND = 8, 4
 # A map that is not this many times cheaper than its source is not worth trying.
-MIN_GAIN = 10
+MIN_GAIN = 3
 # Give up after this many steps up the ladder that bring no better agreement.
 PATIENCE = 2
 

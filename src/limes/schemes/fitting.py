@@ -11,8 +11,9 @@ from limes.affine import AffineMap
 from limes.border_map import BorderMap
 from limes.coupling import class_pairs
 from limes.placement import place_pairs, split_sides
+from limes.queries import make_twins
 from limes.roots import find_borders
-from limes.schemes.judging import Judges
+from limes.schemes.judging import N_TWINS, Judges
 from limes.schemes.one_vs_rest import OneVsRestScheme
 from limes.schemes.pairwise import PairwiseScheme
 from limes.schemes.protocol import Scheme
@@ -83,9 +84,9 @@ class Ground:
 def enough_judges(source: MulticlassSource, ground: Ground) -> tuple[Judges, Array]:
     """Return whom to compare maps by while they are made, and their rows in the source's space.
 
-    Where those kept aside are few, all real rows. A map has seen those among many rows that were
-    made from them, which is a small advantage to all maps alike; too few rows would be a large
-    error.
+    Where those kept aside are few, all real rows and others made beside them. A map has seen the
+    real ones among many that were made from them, which is a small advantage to all maps alike;
+    too few rows would be a large error.
 
     Parameters
     ----------
@@ -106,6 +107,8 @@ def enough_judges(source: MulticlassSource, ground: Ground) -> tuple[Judges, Arr
     if len(judges.rows) >= MIN_JUDGES:
         return judges, moved
     rows = np.concatenate([moved, ground.rows])
+    twins = make_twins(rows, len(rows), N_TWINS, search=rows, rng=np.random.default_rng(0))
+    rows = np.concatenate([rows, twins])
     return Judges.evenly(rows, source.codes(rows)), rows
 
 
