@@ -216,7 +216,8 @@ class _Workshop:
                 break
             tried.append(self._try(n_points, self.blend, seed))
         found = tried[self.choose(tried)].trial
-        if self.settings.blend is None and found.blend > LEAN_BLEND:
+        # Beside a projection, a leaner blend saves little.
+        if self.settings.blend is None and found.blend > LEAN_BLEND and not self.is_wide:
             tried.append(self._try(found.n_borders, LEAN_BLEND, lean_seed))
         return tried
 
