@@ -7,7 +7,7 @@ import numpy as np
 from core_definition import random_spec, small_integers
 from numpy.testing import assert_allclose, assert_array_equal
 
-from limes._core import cpu_paths
+from limes._core import Classifier, cpu_paths
 
 
 def check(path, double, blend, n_points, projection):
@@ -24,7 +24,9 @@ def check(path, double, blend, n_points, projection):
         assert_allclose(maps.decide(X[:, ::-1].copy()[:, ::-1]), expected, rtol=1e-4, atol=1e-4)
         some = maps.decide_some(X, which)[..., 0]
         assert_array_equal(np.isnan(some), which < 0)
-        assert maps.predictor("abc")(X) == [maps.predictor("abc")(row) for row in X]
+        assert Classifier(maps).predictor("abc")(X) == [
+            Classifier(maps).predictor("abc")(row) for row in X
+        ]
 
 
 def check_groups(path, double):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from core_definition import random_spec
 
-from limes._core import Maps, cpu_path, cpu_paths
+from limes._core import Classifier, Maps, cpu_path, cpu_paths
 
 
 @pytest.fixture
@@ -184,7 +184,7 @@ def test_several_maps_without_pairs_do_not_classify():
     with pytest.raises(ValueError, match="use decide"):
         maps.classify(np.zeros((4, 3)))
     with pytest.raises(ValueError, match="use decide"):
-        maps.predictor()
+        Classifier(maps).predictor()
 
 
 @pytest.mark.parametrize(
@@ -207,12 +207,12 @@ def test_several_maps_without_pairs_do_not_classify():
 )
 def test_a_wrong_single_row_raises(maps, row, error, message):
     with pytest.raises(error, match=message):
-        maps.predictor()(row)
+        Classifier(maps).predictor()(row)
 
 
 def test_too_few_labels_raise(maps):
     with pytest.raises(ValueError, match="labels must name 2 classes, got 1"):
-        maps.predictor(["one"])
+        Classifier(maps).predictor(["one"])
 
 
 def run_python(code, **variables):
