@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from limes._core.threads import check_jobs
 from limes.placement import PLACEMENTS
@@ -44,6 +45,35 @@ def check_parameters(model: Any) -> None:
     _check_targets(model)
 
 
+def check_rows(model: Any, X: ArrayLike) -> Any:
+    """Return rows as the core takes them; whether they are finite is seen there.
+
+    Parameters
+    ----------
+    model : BordersClassifier
+        Fitted.
+    X : array-like or sparse matrix of shape (n_rows, n_features)
+        Rows.
+
+    Returns
+    -------
+    ndarray or sparse matrix of shape (n_rows, n_features)
+        In float32 or float64; ``X`` itself where it is that already.
+    """
+    if not hasattr(model, "scheme_"):  # asking scikit-learn takes longer than a row
+        check_is_fitted(model, "scheme_")
+    if _is_plain(model, X):
+        return X
+    return validate_data(
+        model,
+        X,
+        reset=False,
+        accept_sparse="csr",
+        dtype=(np.float64, np.float32),
+        ensure_all_finite=False,
+    )
+
+
 def check_same_features(model: Any, X: ArrayLike) -> None:
     """Compare the columns of rows with those that a source was fitted on.
 
@@ -66,6 +96,18 @@ def check_same_features(model: Any, X: ArrayLike) -> None:
             f"X must have the columns {list(names)!r}, in the order in which the source "
             f"{type(model).__name__} was fitted with, got {list(columns)!r}."
         )
+
+
+def _is_plain(model: Any, X: Any) -> bool:
+    """Tell whether rows are what the core takes, so that one row need not wait for checks."""
+    return (
+        type(X) is np.ndarray
+        and X.dtype in (np.float32, np.float64)
+        and X.ndim == 2
+        and X.shape[1] == model.n_features_in_
+        and X.shape[0] > 0
+        and not hasattr(model, "feature_names_in_")
+    )
 
 
 def _is_integer(value: Any) -> bool:

@@ -14,7 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from limes._typing import Array, Labels
-from limes.checks import check_parameters
+from limes.checks import check_parameters, check_rows
 from limes.model_file import describe, write_model
 from limes.prediction import find_codes, find_labels, find_probabilities, find_values, threads_for
 from limes.report import Report, compare, pickled_size
@@ -67,7 +67,8 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     tolerance : float, default=1e-5
         The largest absolute decision value of a border point.
     dtype : {'float32', 'float64'}, default='float32'
-        Precision of prediction.
+        Precision of prediction. A row so far from zero that its sums could overflow is taken
+        nearer, in its direction.
     min_agreement : float or None, default=None
         Share of rows that must get the source's label: the cheapest map that reaches it is taken,
         and a warning says so where none does. It and the limits below are for the schemes 'auto'
@@ -211,7 +212,7 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             Two classes: positive for the second; its hyperbolic tangent is the difference in
             probability. More: the logarithm of each class's probability.
         """
-        rows = self._check_rows(X)
+        rows = check_rows(self, X)
         n_threads = threads_for(rows, self.n_jobs)
         if len(self.classes_) == 2:
             decision = np.empty(rows.shape[0])
@@ -234,7 +235,7 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         ndarray of shape (n_rows, n_classes)
             In the order of ``classes_``; the largest is that of the predicted class.
         """
-        rows = self._check_rows(X)
+        rows = check_rows(self, X)
         return find_probabilities(self.scheme_, rows, n_threads=threads_for(rows, self.n_jobs))
 
     def predict(self, X: ArrayLike) -> Labels:
@@ -250,7 +251,7 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         ndarray of shape (n_rows,)
             One of ``classes_`` for each row.
         """
-        rows = self._check_rows(X)
+        rows = check_rows(self, X)
         n_threads = threads_for(rows, self.n_jobs)
         return find_labels(self.scheme_, rows, self.classes_, n_threads=n_threads)
 
@@ -292,7 +293,7 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         Report
             Print it to read a table.
         """
-        rows = self._check_rows(X)
+        rows = check_rows(self, X)
         if not hasattr(self, "estimator_"):
             raise ValueError(
                 "report compares with the source, which a model file does not keep. Set "
@@ -378,32 +379,6 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         n_threads = threads_for(judges.rows, self.n_jobs)
         own = find_codes(self.scheme_, judges.rows, n_threads=n_threads)
         self.agreement_, self.agreement_error_ = judges.agreement(own)
-
-    def _check_rows(self, X: ArrayLike) -> Any:
-        """Return rows as the core takes them; whether they are finite is seen there."""
-        if not hasattr(self, "scheme_"):  # asking scikit-learn takes longer than a row
-            check_is_fitted(self, "scheme_")
-        if self._is_plain(X):
-            return X
-        return validate_data(
-            self,
-            X,
-            reset=False,
-            accept_sparse="csr",
-            dtype=(np.float64, np.float32),
-            ensure_all_finite=False,
-        )
-
-    def _is_plain(self, X: Any) -> bool:
-        """Tell whether rows are what the core takes, so that one row need not wait for checks."""
-        return (
-            type(X) is np.ndarray
-            and X.dtype in (np.float32, np.float64)
-            and X.ndim == 2
-            and X.shape[1] == self.n_features_in_
-            and X.shape[0] > 0
-            and not hasattr(self, "feature_names_in_")
-        )
 
     def _settings(self) -> Settings:
         """Return the parameters of the search, what is left to us filled in."""
