@@ -93,6 +93,15 @@ def test_the_first_row_beyond_the_range_is_found(classifier, layout, dtype):
     assert classifier.first_beyond(np.full((9, 3), 2.0**power, dtype=dtype)) == -1
 
 
+def test_maps_of_numbers_that_leave_no_room_still_answer():
+    spec = random_spec(np.random.default_rng(2), 3, 2, n_values=2)
+    spec.maps = [tuple(1e307 * part for part in spec.maps[0])]
+    classifier = Classifier(spec.build(double=True))
+    rows = np.array([[1.0, 2.0], [1e308, 0.0], [0.0, 0.0]])
+    assert set(classifier.classify(rows)) <= {0, 1}
+    assert classifier.predictor()(rows) == classifier.classify(rows).tolist()
+
+
 WRONG_ROWS = [
     (np.zeros((4, 3), dtype=np.float16), TypeError),
     (np.zeros((4, 3), dtype=">f8"), TypeError),

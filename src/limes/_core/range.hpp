@@ -33,7 +33,8 @@ inline int find_range(const PlainModel& model, double largest) {
     size_t most_points = 1;
     for (const PlainMap& map : model.maps) most_points = std::max(most_points, map.n_points);
     const double n_blended = double(std::min(model.blend, most_points));
-    return std::ilogb(largest / (8 * (n_blended + 1)) / largest_growth(model));
+    const int lowest = -1000;  // numbers that large leave no room at all
+    return std::max(lowest, std::ilogb(largest / (8 * (n_blended + 1)) / largest_growth(model)));
 }
 
 }  // namespace limes
