@@ -38,7 +38,7 @@ sanitize: $(VENV)/.test
 	LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
 	  ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
 	  PYTHONPATH="$(SANITIZED):$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("platlib"))')" \
-	  $(BIN)/python -S -m pytest -q -p no:cacheprovider tests/core
+	  $(BIN)/python -S -m pytest -q -p no:cacheprovider tests/core tests/test_rules.py
 
 # Memory that is read before it is written, which the sanitizers do not see: a short run. CPython and
 # NumPy have reports of their own; one that passes through the core is an error.

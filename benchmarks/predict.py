@@ -79,6 +79,8 @@ def lines(args: argparse.Namespace) -> Iterator[str]:
         yield two_threads_against_one(model, args.rows, args.turns)
     for model in models:
         yield from single_rows(model, args.turns)
+    for scheme in ("one-vs-rest", "pairwise", "shortlist", "tree"):
+        yield from single_rows(join_otherwise(models[1], scheme), args.turns)
     for labels in ("int16", "int64"):
         yield memory(args.memory_rows, labels)
 
@@ -90,6 +92,13 @@ def train_model(name: str, n_classes: int, labels: str = "int64") -> Model:
     X = X.astype(np.float32)
     source = make_pipeline(StandardScaler(), SVC(C=10, gamma=0.5)).fit(X, y.astype(labels))
     return Model(name, source, limes.accelerate(source, X, random_state=0))
+
+
+def join_otherwise(model: Model, scheme: str) -> Model:
+    """Return the borders of the same source, joined by another scheme."""
+    rows = uniform_rows(2000)
+    fast = limes.accelerate(model.source, rows, scheme=scheme, random_state=0)
+    return Model(model.name, model.source, fast)
 
 
 def uniform_rows(n_rows: int) -> np.ndarray:

@@ -341,6 +341,8 @@ class TestBadInput:
             ("n_borders", True),
             ("refine", "yes"),
             ("n_jobs", 1.5),
+            ("n_jobs", 0),
+            ("n_jobs", "a"),
             ("verbose", "much"),
         ],
     )
@@ -349,6 +351,13 @@ class TestBadInput:
             BordersClassifier(SVC(), **{parameter: value}).fit(*moons)
         with pytest.raises(ValueError, match=f"{parameter} must be .* got {value!r}"):
             accelerate(SVC().fit(*moons), moons[0], **{parameter: value})
+
+    @pytest.mark.parametrize("n_jobs", [0, 1.5, "a"])
+    @pytest.mark.parametrize("method", ["predict", "predict_proba", "decision_function"])
+    def test_a_wrong_number_of_jobs_is_refused_by_a_fitted_model_too(self, fast, method, n_jobs):
+        fast.set_params(n_jobs=n_jobs)
+        with pytest.raises(ValueError, match=f"n_jobs must be None or .* got {n_jobs!r}"):
+            getattr(fast, method)(np.zeros((1, 2)))
 
     def test_a_wrong_number_of_features_is_told(self, fast, moons):
         with pytest.raises(ValueError, match="3 features"):
@@ -361,7 +370,7 @@ class TestBadInput:
     def test_nan_and_infinity_are_refused(self, fast, method, value):
         rows = np.zeros((5, 2))
         rows[3, 1] = value
-        with pytest.raises(ValueError, match=r"NaN|infinity"):
+        with pytest.raises(ValueError, match=r"(NaN|infinity), in row 3"):
             getattr(fast, method)(rows)
 
     def test_a_value_too_large_for_float32_is_refused_but_not_for_float64(self, fast, moons):
@@ -431,6 +440,19 @@ class TestBadInput:
     def test_what_is_no_classifier_is_refused(self, moons):
         with pytest.raises(TypeError, match="decision_function"):
             accelerate("svc", moons[0])
+
+
+@pytest.mark.parametrize("scheme", ["pairwise", "one-vs-rest", "shared", "shortlist", "tree"])
+def test_rows_beyond_what_float32_can_sum_have_answers(scheme, blobs):
+    X, y = blobs
+    fast = accelerate(SVC().fit(X, y), X, scheme=scheme, n_borders=20, random_state=0)
+    ways = [[3.0, 1.0, -2.0], [-2.0, 3.0, 0.0], [0.1, -0.1, 0.0], [0.0, -3.4, 3.4]]
+    rows = (1e38 * np.array(ways)).astype(np.float32)
+    probabilities = fast.predict_proba(rows)
+    assert np.isfinite(probabilities).all()
+    assert np.isfinite(fast.decision_function(rows)).all()
+    assert_array_equal(fast.classes_[probabilities.argmax(axis=1)], fast.predict(rows))
+    assert fast.predictor()(rows) == fast.predict(rows).tolist()
 
 
 @pytest.mark.parametrize("n_features", [2, 30])

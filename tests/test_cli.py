@@ -592,7 +592,7 @@ def test_progress_is_drawn_on_a_terminal_once_it_takes_long(monkeypatch):
     monkeypatch.setattr(sys, "stderr", Terminal())
     with terminal.Progress("predicting", total=100) as progress:
         progress.advance(50)
-        wait_for(lambda: "predicting" in sys.stderr.getvalue())
+        wait_for(lambda: "50%" in sys.stderr.getvalue())
     text = sys.stderr.getvalue()
     assert "[###############               ]  50%" in text
     assert text.endswith("\r\033[K")

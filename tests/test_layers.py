@@ -29,6 +29,7 @@ STEPS = {
     "border_map": 4,
     "schemes": 5,
     "checks": 5.5,
+    "prediction": 5.5,
     "classifier": 6,
     "accelerating": 6.5,
     "scores": 5,

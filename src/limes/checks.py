@@ -4,9 +4,10 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import assert_all_finite
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted, validate_data
 
+from limes._core.threads import check_jobs
 from limes.placement import PLACEMENTS
 from limes.schemes.survey import SCHEMES
 
@@ -44,6 +45,35 @@ def check_parameters(model: Any) -> None:
     _check_targets(model)
 
 
+def check_rows(model: Any, X: ArrayLike) -> Any:
+    """Return rows as the core takes them; whether they are finite is seen there.
+
+    Parameters
+    ----------
+    model : BordersClassifier
+        Fitted.
+    X : array-like or sparse matrix of shape (n_rows, n_features)
+        Rows.
+
+    Returns
+    -------
+    ndarray or sparse matrix of shape (n_rows, n_features)
+        In float32 or float64; ``X`` itself where it is that already.
+    """
+    if not hasattr(model, "scheme_"):  # asking scikit-learn takes longer than a row
+        check_is_fitted(model, "scheme_")
+    if _is_plain(model, X):
+        return X
+    return validate_data(
+        model,
+        X,
+        reset=False,
+        accept_sparse="csr",
+        dtype=(np.float64, np.float32),
+        ensure_all_finite=False,
+    )
+
+
 def check_same_features(model: Any, X: ArrayLike) -> None:
     """Compare the columns of rows with those that a source was fitted on.
 
@@ -68,43 +98,15 @@ def check_same_features(model: Any, X: ArrayLike) -> None:
         )
 
 
-def fits(block: NDArray[Any], dtype: str) -> bool:
-    """Tell whether all numbers are finite, in the precision of prediction.
-
-    Parameters
-    ----------
-    block : ndarray of shape (n_rows, n_features)
-        Rows.
-    dtype : str
-        Precision of prediction.
-
-    Returns
-    -------
-    bool
-        False where a number is not finite, or too large.
-    """
-    if block.dtype == np.float32:
-        with np.errstate(over="ignore", invalid="ignore"):
-            # One pass; a sum may be infinite by itself, so only a finite one settles it.
-            if np.isfinite(block.sum()):
-                return True
-    largest = np.finfo(dtype).max
-    # A comparison with NaN is false.
-    return bool(block.min(initial=0.0) >= -largest and block.max(initial=0.0) <= largest)
-
-
-def refuse(block: NDArray[Any]) -> None:
-    """Say why rows have no decision value.
-
-    Parameters
-    ----------
-    block : ndarray of shape (n_rows, n_features)
-        Rows that do not fit.
-    """
-    assert_all_finite(block, input_name="X")
-    raise ValueError(
-        f"X has a value too large for float32, {np.abs(block).max()!r}: scale the rows, or fit "
-        "with dtype='float64'."
+def _is_plain(model: Any, X: Any) -> bool:
+    """Tell whether rows are what the core takes, so that one row need not wait for checks."""
+    return (
+        type(X) is np.ndarray
+        and X.dtype in (np.float32, np.float64)
+        and X.ndim == 2
+        and X.shape[1] == model.n_features_in_
+        and X.shape[0] > 0
+        and not hasattr(model, "feature_names_in_")
     )
 
 
@@ -117,8 +119,7 @@ def _check_switches(model: Any) -> None:
     """Check the parameters that say how to work rather than what to find."""
     if not isinstance(model.refine, bool | np.bool_):
         raise ValueError(f"refine must be True or False, got {model.refine!r}.")
-    if not (model.n_jobs is None or _is_integer(model.n_jobs)):
-        raise ValueError(f"n_jobs must be None or an integer, got {model.n_jobs!r}.")
+    check_jobs(model.n_jobs)
     if not _is_integer(model.verbose) and not isinstance(model.verbose, bool):
         raise ValueError(f"verbose must be an integer, got {model.verbose!r}.")
 

@@ -1,11 +1,11 @@
 """The estimator: a source's borders, found once and asked ever after."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.svm import SVC
@@ -13,21 +13,17 @@ from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from limes._core import thread_count
-from limes._typing import Array, Codes, Labels
-from limes.checks import check_parameters, fits, refuse
+from limes._typing import Array, Labels
+from limes.checks import check_parameters, check_rows
 from limes.model_file import describe, write_model
+from limes.prediction import find_codes, find_labels, find_probabilities, find_values, threads_for
 from limes.report import Report, compare, pickled_size
-from limes.rows import blocks
 from limes.schemes.fitting import Settings
 from limes.schemes.judging import Judges
 from limes.schemes.survey import survey
 from limes.schemes.targets import Targets
 from limes.sources.named import with_feature_names
 from limes.sources.recognize import unwrap
-
-# Starting threads, and asking how many there may be, takes as long as this many rows.
-MIN_THREADED_ROWS = 2000
 
 
 class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
@@ -71,7 +67,8 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     tolerance : float, default=1e-5
         The largest absolute decision value of a border point.
     dtype : {'float32', 'float64'}, default='float32'
-        Precision of prediction.
+        Precision of prediction. A row so far from zero that its sums could overflow is taken
+        nearer, in its direction.
     min_agreement : float or None, default=None
         Share of rows that must get the source's label: the cheapest map that reaches it is taken,
         and a warning says so where none does. It and the limits below are for the schemes 'auto'
@@ -215,13 +212,15 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             Two classes: positive for the second; its hyperbolic tangent is the difference in
             probability. More: the logarithm of each class's probability.
         """
-        rows = self._check_rows(X)
+        rows = check_rows(self, X)
+        n_threads = threads_for(rows, self.n_jobs)
         if len(self.classes_) == 2:
             decision = np.empty(rows.shape[0])
-            for place, values in self._values(rows):
+            for place, values in find_values(self.scheme_, rows, n_threads=n_threads):
                 decision[place] = values[:, 0]
             return decision
-        return np.log(np.maximum(self._probabilities(rows), np.finfo(float).tiny))
+        probabilities = find_probabilities(self.scheme_, rows, n_threads=n_threads)
+        return np.log(np.maximum(probabilities, np.finfo(float).tiny))
 
     def predict_proba(self, X: ArrayLike) -> Array:
         """Return the probability of each class.
@@ -236,7 +235,8 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         ndarray of shape (n_rows, n_classes)
             In the order of ``classes_``; the largest is that of the predicted class.
         """
-        return self._probabilities(self._check_rows(X))
+        rows = check_rows(self, X)
+        return find_probabilities(self.scheme_, rows, n_threads=threads_for(rows, self.n_jobs))
 
     def predict(self, X: ArrayLike) -> Labels:
         """Predict the class of each row.
@@ -251,18 +251,16 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         ndarray of shape (n_rows,)
             One of ``classes_`` for each row.
         """
-        rows = self._check_rows(X)
-        labels = np.empty(rows.shape[0], dtype=self.classes_.dtype)
-        for place, codes in self._codes(rows):
-            labels[place] = self.classes_[codes]
-        return labels
+        rows = check_rows(self, X)
+        n_threads = threads_for(rows, self.n_jobs)
+        return find_labels(self.scheme_, rows, self.classes_, n_threads=n_threads)
 
     def predictor(self) -> Callable[[Any], Any]:
         """Return a function that predicts one row at a time, for real-time use.
 
         It leaves out what scikit-learn checks on every call. A row is a float32 or float64 array of
         one dimension or a sequence of numbers; anything of another shape or type raises. A row with
-        a NaN gets the first class.
+        a NaN or an infinity gets the first class.
 
         Returns
         -------
@@ -295,7 +293,7 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         Report
             Print it to read a table.
         """
-        rows = self._check_rows(X)
+        rows = check_rows(self, X)
         if not hasattr(self, "estimator_"):
             raise ValueError(
                 "report compares with the source, which a model file does not keep. Set "
@@ -378,66 +376,9 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     def _measure_agreement(self, judges: Judges) -> None:
         """Compare with the source on rows that the search has not seen."""
-        own = np.empty(len(judges.rows), dtype=np.intp)
-        for place, codes in self._codes(judges.rows):
-            own[place] = codes
+        n_threads = threads_for(judges.rows, self.n_jobs)
+        own = find_codes(self.scheme_, judges.rows, n_threads=n_threads)
         self.agreement_, self.agreement_error_ = judges.agreement(own)
-
-    def _check_rows(self, X: ArrayLike) -> Any:
-        """Return rows as the core takes them; block by block it is seen whether they are finite."""
-        if not hasattr(self, "scheme_"):  # asking scikit-learn takes longer than a row
-            check_is_fitted(self, "scheme_")
-        if self._is_plain(X):
-            return X
-        return validate_data(
-            self,
-            X,
-            reset=False,
-            accept_sparse="csr",
-            dtype=(np.float64, np.float32),
-            ensure_all_finite=False,
-        )
-
-    def _is_plain(self, X: Any) -> bool:
-        """Tell whether rows are what the core takes, so that one row need not wait for checks."""
-        return (
-            type(X) is np.ndarray
-            and X.dtype in (np.float32, np.float64)
-            and X.ndim == 2
-            and X.shape[1] == self.n_features_in_
-            and X.shape[0] > 0
-            and not hasattr(self, "feature_names_in_")
-        )
-
-    def _n_threads(self, rows: Any) -> int:
-        """Return the threads that rows are worth."""
-        return thread_count(self.n_jobs) if rows.shape[0] >= MIN_THREADED_ROWS else 1
-
-    def _codes(self, rows: Any) -> Iterator[tuple[slice, Codes]]:
-        """Go through the class numbers of rows, a block at a time."""
-        n_threads = self._n_threads(rows)
-        for place, block in self._blocks(rows):
-            yield place, self.scheme_.classify(block, n_threads=n_threads)
-
-    def _values(self, rows: Any) -> Iterator[tuple[slice, NDArray[Any]]]:
-        """Go through the values of the maps, a block of rows at a time."""
-        n_threads = self._n_threads(rows)
-        for place, block in self._blocks(rows):
-            yield place, self.scheme_.values(block, n_threads=n_threads)
-
-    def _blocks(self, rows: Any) -> Iterator[tuple[slice, NDArray[Any]]]:
-        """Go through rows, a block at a time, each looked at while it is in the cache."""
-        for place, block in blocks(rows, len(self.scheme_.maps)):
-            if not fits(block, self.dtype):
-                refuse(block)
-            yield place, block
-
-    def _probabilities(self, rows: Any) -> Array:
-        """Return probabilities, a block at a time."""
-        probabilities = np.empty((rows.shape[0], len(self.classes_)))
-        for place, values in self._values(rows):
-            probabilities[place] = self.scheme_.probabilities(values)
-        return probabilities
 
     def _settings(self) -> Settings:
         """Return the parameters of the search, what is left to us filled in."""

@@ -1,5 +1,6 @@
 """What the core computes, in plain NumPy and float64: the definition it is tested against."""
 
+import platform
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -89,6 +90,79 @@ def nearly_nearest(spec, X, dtype, index=0):
     best = np.argmin(every, axis=1)[:, None]
     limit = np.take_along_axis(every + bound, best, axis=1)
     return every - bound <= limit
+
+
+def rounded_nearest(spec, X, dtype, path):
+    """The nearest point by scores rounded as the core rounds them, operation by operation.
+
+    The first of equal scores: where two points are as near as rounding can tell, this says which.
+    """
+    weights, biases, _, _ = spec.maps[0]
+    center = spec.center.astype(dtype)
+    # The biases take up what the rounding of the centre moves the rows by.
+    shift, biases = center.astype(float) - spec.center, biases.copy()
+    for k in range(len(center)):
+        biases -= shift[k] * weights[:, k]
+    rows = (X - center.astype(np.promote_types(X.dtype, dtype))).astype(dtype)
+    subtract = (_subtract_fused if is_fused(path) else _subtract_plainly)[dtype]
+    chain = np.repeat(biases.astype(dtype)[None], len(X), axis=0)
+    for k, column in enumerate(weights.astype(dtype).T):
+        chain = subtract(rows[:, k, None], column, chain)
+    return np.argmin(chain, axis=1)
+
+
+def is_fused(path):
+    """Whether a path rounds a product and its sum once: all but plain x86-64 can."""
+    return path != "generic" or platform.machine() in ("aarch64", "arm64")
+
+
+def _subtract_twice(a, b, c):
+    """c - a * b, the product rounded before the difference is."""
+    return c - a * b
+
+
+def _subtract_once_float32(a, b, c):
+    """c - a * b, rounded once: the product is exact in float64, its difference rounded to odd."""
+    high, low = _two_sum(c.astype(float), -(a.astype(float) * b.astype(float)))
+    return _round_to_odd(high, low).astype(np.float32)
+
+
+def _subtract_once_float64(a, b, c):
+    """c - a * b, rounded once (Boldo & Melquiond, 2008); nothing may underflow."""
+    product, rest = _two_product(-a, b)
+    low, lowest = _two_sum(c, rest)
+    high, lower = _two_sum(product, low)
+    return high + _round_to_odd(*_two_sum(lowest, lower))
+
+
+_subtract_plainly = {np.float32: _subtract_twice, np.float64: _subtract_twice}
+_subtract_fused = {np.float32: _subtract_once_float32, np.float64: _subtract_once_float64}
+
+
+def _two_sum(a, b):
+    """a + b, and what its rounding leaves."""
+    total = a + b
+    part = total - a
+    return total, (a - (total - part)) + (b - part)
+
+
+def _two_product(a, b):
+    """a * b, and what its rounding leaves (Dekker)."""
+
+    def split(x):
+        spread = 134217729.0 * x
+        high = spread - (spread - x)
+        return high, x - high
+
+    product, (a_high, a_low), (b_high, b_low) = a * b, split(a), split(b)
+    rest = ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
+    return product, rest
+
+
+def _round_to_odd(total, rest):
+    """The sum as if rounded to the neighbour whose last bit is set, unless it is exact."""
+    is_even = total.view(np.int64) % 2 == 0
+    return np.where((rest != 0) & is_even, np.nextafter(total, np.copysign(np.inf, rest)), total)
 
 
 def random_map(rng, n_points, n_search, n_features, n_values, draw):

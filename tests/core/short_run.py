@@ -7,7 +7,7 @@ import numpy as np
 from core_definition import random_spec, small_integers
 from numpy.testing import assert_allclose, assert_array_equal
 
-from limes._core import cpu_paths
+from limes._core import Classifier, cpu_paths
 
 
 def check(path, double, blend, n_points, projection):
@@ -24,7 +24,34 @@ def check(path, double, blend, n_points, projection):
         assert_allclose(maps.decide(X[:, ::-1].copy()[:, ::-1]), expected, rtol=1e-4, atol=1e-4)
         some = maps.decide_some(X, which)[..., 0]
         assert_array_equal(np.isnan(some), which < 0)
-        assert maps.predictor("abc")(X) == [maps.predictor("abc")(row) for row in X]
+        check_rule(Classifier(maps), X)
+
+
+def check_rule(classifier, X):
+    """Rows alone, together and in threads, some of them beyond the range."""
+    X = X.copy()
+    X[::5] *= 3e37
+    predict_one, codes = classifier.predictor(), classifier.classify(X).tolist()
+    assert predict_one(X) == [predict_one(row) for row in X] == codes
+    assert classifier.classify(X, n_threads=2).tolist() == codes
+    X[3, 1] = np.nan
+    assert classifier.label(X, np.array(["a", "b", "c"]))[1] == 3
+
+
+def check_rules(path, double, projection):
+    rng = np.random.default_rng(5)
+    options = {"cpu": path, "double": double, "projection": projection, "blend": 2}
+    shared, pairs, forks = (
+        random_spec(rng, 20, 11, draw=small_integers, n_maps=n, n_values=m, projection=projection)
+        for n, m in ((1, 3), (3, 1), (2, 1))
+    )
+    some = {"pairs": pairs.build(**options), "shortlist": (3, 4.0, 0.5)}
+    X = small_integers(rng, (61, 11))
+    check_rule(Classifier(pairs.build(**options), "highest"), X)
+    check_rule(Classifier(pairs.build(**options), "coupled", referee=lambda values: 1), X)
+    check_rule(Classifier(forks.build(**options), "walk", children=[[-2, 1], [-1, -3]]), X)
+    for rule in ("shortlist", "coupled shortlist"):
+        check_rule(Classifier(shared.build(**options), rule, **some), X)
 
 
 def check_groups(path, double):
@@ -39,6 +66,8 @@ if __name__ == "__main__":
     projections = [None, np.eye(11)[:, :5]]
     for case in itertools.product(cpu_paths(), [False, True], [1, 3], [1, 37], projections):
         check(*case)
+    for case in itertools.product(cpu_paths(), [False, True], projections):
+        check_rules(*case)
     for case in itertools.product(cpu_paths(), [False, True]):
         check_groups(*case)
     print("all tasks agree with their definition")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from core_definition import random_spec
 
-from limes._core import Maps, cpu_path, cpu_paths
+from limes._core import Classifier, Maps, cpu_path, cpu_paths
 
 
 @pytest.fixture
@@ -48,6 +48,15 @@ def test_arrays_that_leave_out_their_strides_are_read_in_c_order(maps):
     np.testing.assert_array_equal(list(out), maps.nearest(X))
 
 
+def test_arrays_that_python_cannot_hand_over_raise_with_the_reason(maps):
+    with pytest.raises(TypeError, match=r"X must be an array of numbers, got ndarray .*dtype 'M'"):
+        maps.decide(np.zeros((4, 3), dtype="datetime64[s]"))
+    closed = np.zeros(4, dtype=np.int32)
+    closed.flags.writeable = False
+    with pytest.raises(TypeError, match=r"out must be a writable array, got ndarray .*read-only"):
+        maps.nearest(np.zeros((4, 3)), closed)
+
+
 @pytest.mark.parametrize("shape", [(3,), (4, 2), (4, 4), (0, 2), (1, 4, 3), ()], ids=str)
 @pytest.mark.parametrize("method", ["nearest", "decide", "classify"])
 def test_rows_of_another_shape_raise_a_value_error(maps, method, shape):
@@ -64,6 +73,7 @@ def test_rows_of_another_shape_raise_a_value_error(maps, method, shape):
         (np.zeros(8, dtype=np.int32)[::2], ValueError),
         (np.zeros(4, dtype=np.int32)[::-1], ValueError),
         (np.frombuffer(bytes(16), dtype=np.int32), TypeError),
+        (np.zeros(4, dtype="datetime64[s]"), TypeError),
         ([0, 0, 0, 0], TypeError),
     ],
 )
@@ -184,7 +194,7 @@ def test_several_maps_without_pairs_do_not_classify():
     with pytest.raises(ValueError, match="use decide"):
         maps.classify(np.zeros((4, 3)))
     with pytest.raises(ValueError, match="use decide"):
-        maps.predictor()
+        Classifier(maps).predictor()
 
 
 @pytest.mark.parametrize(
@@ -207,12 +217,12 @@ def test_several_maps_without_pairs_do_not_classify():
 )
 def test_a_wrong_single_row_raises(maps, row, error, message):
     with pytest.raises(error, match=message):
-        maps.predictor()(row)
+        Classifier(maps).predictor()(row)
 
 
 def test_too_few_labels_raise(maps):
     with pytest.raises(ValueError, match="labels must name 2 classes, got 1"):
-        maps.predictor(["one"])
+        Classifier(maps).predictor(["one"])
 
 
 def run_python(code, **variables):
@@ -231,10 +241,14 @@ def test_the_environment_forces_a_path(path):
     assert run_python(code, LIMES_CPU=path).stdout.strip() == path
 
 
-def test_an_unknown_path_in_the_environment_stops_the_import():
-    answer = run_python("import limes._core", LIMES_CPU="abacus")
+@pytest.mark.parametrize(
+    "code", ["import limes._core", "from limes import accelerate", "import limes; limes.BorderMap"]
+)
+def test_an_unknown_path_in_the_environment_stops_the_import(code):
+    answer = run_python(code, LIMES_CPU="abacus")
     assert answer.returncode != 0
-    assert "LIMES_CPU must be one of" in answer.stderr
+    assert "ImportError: LIMES_CPU must be one of" in answer.stderr
+    assert "got 'abacus'" in answer.stderr
 
 
 def test_the_path_in_use_is_one_of_those_available():

@@ -55,9 +55,15 @@ def test_the_count_stays_within_the_processors():
     assert thread_count(-10_000) == 1
 
 
-def test_zero_jobs_raise():
-    with pytest.raises(ValueError, match="n_jobs"):
-        thread_count(0)
+@pytest.mark.parametrize("n_jobs", [0, 1.5, 1.0, "a", True, [2]])
+def test_what_is_no_number_of_jobs_raises(n_jobs):
+    with pytest.raises(ValueError, match="n_jobs must be None or an integer other than 0"):
+        thread_count(n_jobs)
+
+
+def test_a_whole_number_of_numpy_is_a_number_of_jobs():
+    assert thread_count(np.int64(1)) == 1
+    assert type(thread_count(np.int16(2))) is int
 
 
 def test_threadpoolctl_limits_the_count():

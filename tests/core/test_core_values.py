@@ -6,7 +6,7 @@ import pytest
 from core_definition import normal, random_spec, small_integers
 from numpy.testing import assert_allclose, assert_array_equal
 
-from limes._core import cpu_paths
+from limes._core import Classifier, cpu_paths
 
 PATHS = cpu_paths()
 ARITHMETIC = [(False, 2e-5), (True, 1e-12)]
@@ -130,7 +130,7 @@ def test_pairs_vote_and_the_lowest_class_wins_a_tie(path):
 def test_single_rows_are_classified_as_in_a_batch(double, options):
     rng = np.random.default_rng(19)
     maps = random_spec(rng, 70, 7, n_values=4, **options).build(double=double)
-    predict = maps.predictor("abcd")
+    predict = Classifier(maps).predictor("abcd")
     X = rng.normal(size=(60, 7)).astype(np.float32)
     expected = ["abcd"[number] for number in maps.classify(X)]
     assert [predict(row) for row in X] == expected
@@ -141,7 +141,7 @@ def test_single_rows_are_classified_as_in_a_batch(double, options):
 
 def test_without_labels_the_number_of_the_class_comes_back():
     maps = random_spec(np.random.default_rng(20), 5, 3).build()
-    assert maps.predictor()(np.zeros(3)) == maps.classify(np.zeros((1, 3)))[0]
+    assert Classifier(maps).predictor()(np.zeros(3)) == maps.classify(np.zeros((1, 3)))[0]
 
 
 def test_a_single_row_with_a_nan_is_class_0():
@@ -152,4 +152,4 @@ def test_a_single_row_with_a_nan_is_class_0():
         random_spec(np.random.default_rng(1), 9, 3),
         random_spec(np.random.default_rng(1), 9, 3, n_maps=3, pairs=pairs),
     ):
-        assert spec.build().predictor()(row) == 0
+        assert Classifier(spec.build()).predictor()(row) == 0

@@ -1,6 +1,6 @@
 """What the compiled module offers; maps.py is its face."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from numpy.typing import NDArray
@@ -37,8 +37,29 @@ class Maps:
     @property
     def cpu(self) -> str: ...
 
+class Classifier:
+    def __init__(
+        self,
+        maps: Maps,
+        rule: str,
+        pairs: Maps | None,
+        children: NDArray[Any] | None,
+        shortlist: tuple[int, float, float] | None,
+        referee: Callable[[list[float]], int] | None,
+    ) -> None: ...
+    def label(
+        self, X: NDArray[Any], table: NDArray[Any], out: NDArray[Any], n_threads: int, /
+    ) -> int: ...
+    def first_beyond(self, X: NDArray[Any], /) -> int: ...
+    @property
+    def n_features(self) -> int: ...
+    @property
+    def n_classes(self) -> int: ...
+    @property
+    def range(self) -> int: ...
+
 class Predictor:
-    def __init__(self, maps: Maps, labels: tuple[Hashable, ...] | None) -> None: ...
+    def __init__(self, classifier: Classifier, labels: tuple[Any, ...] | None) -> None: ...
     def __call__(self, row: Any, /) -> Any: ...
 
 def fit_map(

@@ -77,9 +77,10 @@ struct Model {
     size_t most_groups, most_group_vectors;  // of one map
     const int32_t* pairs;  // [map][2]: the classes that a map votes between; null: no votes
     size_t n_classes;      // that votes can name
+    int range;             // no sum overflows for rows of numbers up to 2 to this power
 };
 
-enum class Task { nearest, decide, decide_some, classify, vote };
+enum class Task { nearest, decide, decide_some, classify, vote, walk };
 
 // One request; a range of its rows is handed to each thread.
 template <class Real>
@@ -92,6 +93,9 @@ struct Job {
     size_t n_slots;
     Real* values;
     int32_t* indices;
+    // walk: where the two sides of each map lead, [map][2]: to a later map, or to the class c,
+    // written -1 - c.
+    const int32_t* children = nullptr;
 };
 
 // How a path packs: vector lanes, rows in a tile, points in a tile.
@@ -114,6 +118,9 @@ struct Path {
     const char* name;
     Kernel<float> single;
     Kernel<double> twice;
+    // The first of the rows first ... last - 1 with a number beyond the limit (not a number is, too);
+    // `last` if there is none.
+    size_t (*first_beyond)(const Rows&, size_t n_features, size_t first, size_t last, double limit);
 };
 
 }  // namespace limes

@@ -1,5 +1,6 @@
 // One compiled path: this file is built several times, with other flags and another LIMES_PATH.
 #include "answers.hpp"
+#include "beyond.hpp"
 #include "core.hpp"
 #include "named.hpp"
 #include "paths.hpp"
@@ -89,6 +90,8 @@ inline void run_row(const Job<Real>& job, size_t row, Room<Real>& room) {
         job.indices[row] = nearest_of_row(model.maps[job.index].points, search, room);
         return;
     }
+    if (job.task == Task::decide_some) return run_named_row(job, row, search, room);
+    if (job.task == Task::walk) return walk_row(job, row, search, room);
     clear_votes(job, 1, room);
     for (size_t m = 0, column = 0; m < model.n_maps; column += model.maps[m++].n_values) {
         row_values(model, model.maps[m], room.tiles, search, room);
@@ -101,7 +104,7 @@ inline void run_row(const Job<Real>& job, size_t row, Room<Real>& room) {
 template <class Real>
 inline size_t next_rows(const Job<Real>& job, size_t left, const Room<Real>& room) {
     size_t most = tile_rows<Real>;
-    if (job.task == Task::decide_some) most = batch_size(*job.model);
+    if (is_named(job.task)) most = batch_size(*job.model);
     else if (job.task != Task::nearest) most = room.n_tiles * tile_rows<Real>;
     if (left >= most) return most;
     // Whole tiles first: what is left over may be few enough to go row by row.
@@ -114,9 +117,10 @@ void run(const Job<Real>& job, size_t first, size_t last, Real* scratch) {
     Room<Real> room(job, scratch);
     while (first < last) {
         const size_t n = next_rows(job, last - first, room);
-        if (job.task == Task::decide_some) run_named(job, first, n, room);
-        else if (n < fewest_rows<Real>)
+        if (n < fewest_rows<Real>)
             for (size_t r = 0; r < n; ++r) run_row(job, first + r, room);
+        else if (job.task == Task::decide_some) run_named(job, first, n, room);
+        else if (job.task == Task::walk) run_walk(job, first, n, room);
         else if (job.task == Task::nearest) run_nearest(job, first, n, room);
         else run_group(job, first, n, room);
         first += n;
@@ -135,6 +139,7 @@ constexpr Kernel<Real> kernel = {
 }  // namespace
 
 extern const Path LIMES_JOIN(path_, LIMES_PATH);
-const Path LIMES_JOIN(path_, LIMES_PATH) = {LIMES_TEXT(LIMES_PATH), kernel<float>, kernel<double>};
+const Path LIMES_JOIN(path_, LIMES_PATH) = {LIMES_TEXT(LIMES_PATH), kernel<float>, kernel<double>,
+                                           &first_beyond};
 
 }  // namespace limes

@@ -6,13 +6,6 @@
 namespace limes {
 namespace {
 
-size_t read_threads(ptrdiff_t n_threads) {
-    if (n_threads >= 1) return size_t(n_threads);
-    const std::string text = "n_threads must be at least 1, got " + std::to_string(n_threads) +
-                             "; limes._core.thread_count turns an n_jobs into one";
-    throw nb::value_error(text.c_str());
-}
-
 const Path& choose_path(const std::string& name) {
     if (const Path* path = find_path(name)) return *path;
     std::string text = "cpu must be one of";
@@ -83,32 +76,6 @@ void Maps::decide_some(nb::handle X, nb::handle which, nb::handle out, ptrdiff_t
         run_values(*single_, Task::decide_some, read, values, named, n_slots, count);
 }
 
-int32_t Maps::classify_one(const Rows& row) const {
-    int32_t found = 0;
-    const Task task = class_task();
-    if (is_double_) {
-        Job<double> job{nullptr, row, task, 0, nullptr, 0, nullptr, &found};
-        twice_->run_one(job);
-    } else {
-        Job<float> job{nullptr, row, task, 0, nullptr, 0, nullptr, &found};
-        single_->run_one(job);
-    }
-    return found;
-}
-
-std::vector<int32_t> Maps::classify_rows(const Rows& rows) const {
-    std::vector<int32_t> found(rows.count);
-    const Task task = class_task();
-    if (is_double_) {
-        Job<double> job{nullptr, rows, task, 0, nullptr, 0, nullptr, found.data()};
-        twice_->run(job, 1);
-    } else {
-        Job<float> job{nullptr, rows, task, 0, nullptr, 0, nullptr, found.data()};
-        single_->run(job, 1);
-    }
-    return found;
-}
-
 Task Maps::class_task() const {
     if (n_pair_classes_ > 0) return Task::vote;
     if (n_maps() == 1) return Task::classify;
@@ -120,7 +87,7 @@ Task Maps::class_task() const {
 size_t Maps::common_values() const {
     for (size_t n_values : n_values_)
         if (n_values != n_values_[0])
-            throw nb::value_error("decide_some needs maps with equally many linear functions");
+            throw nb::value_error("maps that are chosen among must have equally many linear functions");
     return n_values_[0];
 }
 

@@ -11,6 +11,14 @@
 
 namespace limes {
 
+// The number of threads that Python asks for.
+inline size_t read_threads(ptrdiff_t n_threads) {
+    if (n_threads >= 1) return size_t(n_threads);
+    const std::string text = "n_threads must be at least 1, got " + std::to_string(n_threads) +
+                             "; limes._core.thread_count turns an n_jobs into one";
+    throw nb::value_error(text.c_str());
+}
+
 // One arithmetic: packed maps and the kernel that reads them.
 template <class Real>
 struct Engine {
@@ -24,19 +32,6 @@ struct Engine {
         job.model = &packed.model();
         const nb::gil_scoped_release release;
         run_parallel<Real>(kernel, job, n_threads);
-    }
-
-    // One row, in memory that the thread keeps for the next one.
-    void run_one(Job<Real>& job) const {
-        job.model = &packed.model();
-        static thread_local std::unique_ptr<Aligned<Real>> kept;
-        static thread_local size_t n_kept = 0;
-        const size_t n = kernel.scratch(job);
-        if (n > n_kept) {
-            kept = std::make_unique<Aligned<Real>>(n);
-            n_kept = n;
-        }
-        kernel.run(job, 0, 1, kept->get());
     }
 };
 
@@ -58,14 +53,19 @@ public:
     void decide(nb::handle X, nb::handle out, ptrdiff_t n_threads) const;
     void decide_some(nb::handle X, nb::handle which, nb::handle out, ptrdiff_t n_threads) const;
 
-    // The class of one row, without letting other Python threads in.
-    int32_t classify_one(const Rows& row) const;
-    // The classes of several rows.
-    std::vector<int32_t> classify_rows(const Rows& rows) const;
+    // What `classify` does: it needs a single map, or pairs that vote.
+    Task class_task() const;
+    // Linear functions of each map, which must be as many.
+    size_t common_values() const;
+    const Path& path() const { return path_; }
+    // The arithmetic in use.
+    const Engine<float>& engine(float) const { return *single_; }
+    const Engine<double>& engine(double) const { return *twice_; }
+    int range() const {
+        return is_double_ ? twice_->packed.model().range : single_->packed.model().range;
+    }
 
 private:
-    Task class_task() const;
-    size_t common_values() const;
     void check_values(const View& values, const std::vector<size_t>& shape) const;
     size_t check_which(const View& which, size_t n_rows) const;
     void run_indices(Task task, nb::handle X, nb::handle out, size_t index, size_t n_threads) const;

@@ -192,31 +192,6 @@ class Maps:
         self._native.classify(X, out, n_threads)
         return out
 
-    def predictor(self, labels: Iterable[Any] | None = None) -> _native.Predictor:
-        """Return a function that classifies one row, for real-time use.
-
-        It takes a float32 or float64 array of one dimension, or a sequence of numbers, and
-        returns a label; a two-dimensional array gives a list of labels. A wrong shape or type
-        raises; a row with a NaN is class 0.
-
-        Parameters
-        ----------
-        labels : iterable, optional
-            One label a class; by default the number of the class.
-
-        Returns
-        -------
-        callable
-            From a row to its label.
-
-        Examples
-        --------
-        >>> line = Maps([0.0], [([[0.0]], [0.0], [[[1.0]]], [[0.0]])])
-        >>> line.predictor(["below", "above"])([3.0])
-        'above'
-        """
-        return _native.Predictor(self._native, None if labels is None else tuple(labels))
-
 
 def _parts(parts: Sequence[ArrayLike], grouped: bool) -> tuple[Any, ...]:
     """Return the parts of a map as the core reads them, its points grouped if that pays."""

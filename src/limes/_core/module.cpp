@@ -3,6 +3,7 @@
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/string.h>
 
+#include "classifier.hpp"
 #include "dispatch.hpp"
 #include "fit_map.hpp"
 #include "maps.hpp"
@@ -19,6 +20,7 @@ static nb::list list_paths() {
 
 NB_MODULE(_native, m) {
     using namespace nb::literals;
+    using limes::Classifier;
     using limes::Maps;
     using limes::Predictor;
     using limes::RbfVectors;
@@ -42,8 +44,19 @@ NB_MODULE(_native, m) {
         .def_prop_ro("n_values", &Maps::n_values)
         .def_prop_ro("is_double", &Maps::is_double)
         .def_prop_ro("cpu", &Maps::cpu);
+    nb::class_<Classifier>(m, "Classifier")
+        .def(nb::init<nb::object, const std::string&, nb::object, nb::object, nb::object,
+                      nb::object>(),
+             "maps"_a.none(), "rule"_a, "pairs"_a.none(), "children"_a.none(),
+             "shortlist"_a.none(), "referee"_a.none())
+        .def("label", &Classifier::label, "X"_a.none(), "table"_a.none(), "out"_a.none(),
+             "n_threads"_a)
+        .def("first_beyond", &Classifier::first_beyond, "X"_a.none())
+        .def_prop_ro("n_features", &Classifier::n_features)
+        .def_prop_ro("n_classes", &Classifier::n_classes)
+        .def_prop_ro("range", &Classifier::range);
     nb::class_<Predictor>(m, "Predictor")
-        .def(nb::init<nb::object, nb::object>(), "maps"_a, "labels"_a.none())
+        .def(nb::init<nb::object, nb::object>(), "classifier"_a.none(), "labels"_a.none())
         .def("__call__", &Predictor::call, "row"_a.none());
     nb::class_<RbfVectors>(m, "RbfVectors")
         .def(nb::init<nb::handle, double, const std::string&>(), "vectors"_a, "gamma"_a, "cpu"_a)

@@ -121,11 +121,9 @@ inline void run_places(const Job<Real>& job, const Map<Real>& map, const uint32_
     }
 }
 
-// A batch of rows and all the maps that they name.
+// All the maps that the n rows of a prepared batch name, from a place on.
 template <class Real>
-inline void run_named(const Job<Real>& job, size_t first, size_t n, Room<Real>& room) {
-    const size_t first_place = first * job.n_slots;
-    prepare_batch(job, first, n, room);
+inline void run_batch(const Job<Real>& job, size_t first_place, size_t n, Room<Real>& room) {
     sort_places(job, first_place, n * job.n_slots, room);
     for (size_t m = 0, i = 0; m < job.model->n_maps; ++m)
         while (i < room.ends[m]) {
@@ -134,6 +132,67 @@ inline void run_named(const Job<Real>& job, size_t first, size_t n, Room<Real>& 
             run_places(job, job.model->maps[m], room.order + i, count, first_place, room);
             i += count;
         }
+}
+
+// A batch of rows and all the maps that they name.
+template <class Real>
+inline void run_named(const Job<Real>& job, size_t first, size_t n, Room<Real>& room) {
+    prepare_batch(job, first, n, room);
+    run_batch(job, first * job.n_slots, n, room);
+}
+
+// One row, which is centred in room.tiles, and the maps that it names.
+template <class Real>
+inline void run_named_row(const Job<Real>& job, size_t row, const Real* search, Room<Real>& room) {
+    const Model<Real>& model = *job.model;
+    for (size_t place = row * job.n_slots; place < (row + 1) * job.n_slots; ++place) {
+        const size_t m = named_map(job, place);
+        if (m == model.n_maps) {
+            write_nothing(job, place);
+            continue;
+        }
+        row_values(model, model.maps[m], room.tiles, search, room);
+        write_place(job, model.maps[m], place, room.values);
+    }
+}
+
+// Where a row goes from a fork: to its second side where the value is above zero; without a number,
+// to the first class.
+template <class Real>
+inline int32_t leave_fork(const Job<Real>& job, int32_t fork, Real value) {
+    return value != value ? -1 : job.children[2 * size_t(fork) + (value > 0)];
+}
+
+// Walk with all rows of a batch at once, fork by fork.
+template <class Real>
+inline void run_walk(const Job<Real>& job, size_t first, size_t n, Room<Real>& room) {
+    prepare_batch(job, first, n, room);
+    Job<Real> step = job;
+    step.which = room.forks;
+    step.n_slots = 1;
+    step.values = room.fork_values;
+    __builtin_memset(room.forks, 0, n * sizeof(int32_t));
+    for (size_t n_walking = n; n_walking > 0;) {
+        run_batch(step, 0, n, room);
+        n_walking = 0;
+        for (size_t r = 0; r < n; ++r) {
+            if (room.forks[r] < 0) continue;
+            room.forks[r] = leave_fork(job, room.forks[r], room.fork_values[r]);
+            n_walking += room.forks[r] >= 0;
+        }
+    }
+    for (size_t r = 0; r < n; ++r) job.indices[first + r] = -1 - room.forks[r];
+}
+
+// Walk with one row, which is centred in room.tiles.
+template <class Real>
+inline void walk_row(const Job<Real>& job, size_t row, const Real* search, Room<Real>& room) {
+    int32_t fork = 0;
+    while (fork >= 0) {
+        row_values(*job.model, job.model->maps[fork], room.tiles, search, room);
+        fork = leave_fork(job, fork, room.values[0]);
+    }
+    job.indices[row] = -1 - fork;
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "core.hpp"
 #include "group_shapes.hpp"
 #include "plain.hpp"
+#include "range.hpp"
 
 namespace limes {
 
@@ -218,7 +219,8 @@ private:
     void fill_model(const PlainModel& plain) {
         model_ = {plain.n_features, padded(plain.n_features), center_,
                   plain.projection.empty() ? nullptr : &projection_, plain.n_search,
-                  maps_.size(), maps_.data(), 0, 0, 0, 0, 0, 0, nullptr, 0};
+                  maps_.size(), maps_.data(), 0, 0, 0, 0, 0, 0, nullptr, 0,
+                  find_range(plain, std::numeric_limits<Real>::max())};
         for (const Map<Real>& map : maps_) {
             model_.n_values += map.n_values;
             model_.most_points = std::max(model_.most_points, map.points.n_columns);

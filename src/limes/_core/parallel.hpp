@@ -17,8 +17,7 @@ namespace limes {
 constexpr double least_work = 4e6;
 
 template <class Real>
-double work_per_row(const Job<Real>& job) {
-    const Model<Real>& model = *job.model;
+double work_per_row(const Model<Real>& model) {
     double work = model.projection ? double(model.n_search) * double(model.n_features) : 0.0;
     for (size_t i = 0; i < model.n_maps; ++i) {
         const Map<Real>& map = model.maps[i];
@@ -28,16 +27,43 @@ double work_per_row(const Job<Real>& job) {
     return work + double(model.n_features);
 }
 
+template <class Real>
+double work_per_row(const Job<Real>& job) {
+    return work_per_row(*job.model);
+}
+
 inline double work_per_row(const SumsJob& job) {
     // An exponential costs as much as some twenty multiply-adds.
     const size_t products = job.n_features * (job.gradients ? 2 : 1) + job.n_outputs + 20;
     return double(job.vectors.n_columns) * double(products);
 }
 
-template <class AnyJob>
-size_t useful_threads(const AnyJob& job, size_t n_threads) {
-    const double most = double(job.rows.count) * work_per_row(job) / least_work;
+// The threads that so much work is worth, in multiply-adds.
+inline size_t worthwhile_threads(double work, size_t n_threads) {
+    const double most = work / least_work;
     return most < double(n_threads) ? std::max(size_t(1), size_t(most)) : n_threads;
+}
+
+// Give ranges of n rows to threads, as they come: work(number of the thread, first, last).
+template <class Work>
+void share_rows(size_t n, size_t chunk, size_t n_threads, const Work& work) {
+    std::atomic<size_t> next{0};
+    const auto take = [&](size_t number) {
+        for (;;) {
+            const size_t first = next.fetch_add(chunk);
+            if (first >= n) return;
+            work(number, first, std::min(n, first + chunk));
+        }
+    };
+    std::vector<std::thread> threads;
+    threads.reserve(n_threads - 1);
+    try {
+        for (size_t i = 1; i < n_threads; ++i) threads.emplace_back(take, i);
+    } catch (const std::system_error&) {
+        // No more threads to be had: those that started, and this one, do the work.
+    }
+    take(0);
+    for (std::thread& thread : threads) thread.join();
 }
 
 template <class Real, class AnyKernel, class AnyJob>
@@ -45,30 +71,16 @@ void run_parallel(const AnyKernel& kernel, const AnyJob& job, size_t n_threads) 
     const size_t n = job.rows.count;
     if (n == 0) return;
     const size_t tiles = (n + kernel.layout.rows - 1) / kernel.layout.rows;
-    n_threads = useful_threads(job, std::min(n_threads, tiles));
+    n_threads = worthwhile_threads(double(n) * work_per_row(job), std::min(n_threads, tiles));
     std::vector<Aligned<Real>> scratch;
     const size_t size = kernel.scratch(job);
     for (size_t i = 0; i < n_threads; ++i) scratch.emplace_back(size);
     if (n_threads == 1) return kernel.run(job, 0, n, scratch[0].get());
     // Several chunks a thread, so that a thread that starts late does not hold up the rest.
     const size_t chunk = std::max(size_t(1), tiles / (16 * n_threads)) * kernel.layout.rows;
-    std::atomic<size_t> next{0};
-    const auto work = [&](Real* room) {
-        for (;;) {
-            const size_t first = next.fetch_add(chunk);
-            if (first >= n) return;
-            kernel.run(job, first, std::min(n, first + chunk), room);
-        }
-    };
-    std::vector<std::thread> threads;
-    threads.reserve(n_threads - 1);
-    try {
-        for (size_t i = 1; i < n_threads; ++i) threads.emplace_back(work, scratch[i].get());
-    } catch (const std::system_error&) {
-        // No more threads to be had: those that started, and this one, do the work.
-    }
-    work(scratch[0].get());
-    for (std::thread& thread : threads) thread.join();
+    share_rows(n, chunk, n_threads, [&](size_t number, size_t first, size_t last) {
+        kernel.run(job, first, last, scratch[number].get());
+    });
 }
 
 }  // namespace limes

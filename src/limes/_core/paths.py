@@ -26,8 +26,8 @@ def cpu_paths() -> list[str]:
 def cpu_path() -> str:
     """Return the compiled path in use.
 
-    The environment variable ``LIMES_CPU``, read when limes is imported, forces one of
-    ``cpu_paths()``.
+    The environment variable ``LIMES_CPU`` forces one of ``cpu_paths()``. It is read when the core
+    is first needed, as `limes` imports its parts; anything else in it is an ``ImportError`` there.
 
     Returns
     -------

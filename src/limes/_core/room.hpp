@@ -28,6 +28,9 @@ inline size_t batch_size(const Model<Real>& model) {
     return fit < fewest_rows ? fewest_rows : fit < most_rows ? fit : most_rows;
 }
 
+// Whether rows name the maps that they want evaluated.
+inline bool is_named(Task task) { return task == Task::decide_some || task == Task::walk; }
+
 template <class Real>
 struct Room {
     size_t n_tiles;     // in a group
@@ -42,18 +45,21 @@ struct Room {
     int32_t* votes;     // [row of the group][class]
     BlendRoom<Real> blend;
     GroupRoom<Real> groups;
-    Real* batch;        // decide_some: [row][n_padded]
-    Real* batch_search; // decide_some: [row][search_width]
-    Real* gathered;     // decide_some: [row of a tile][search_width]
-    uint32_t* named;    // decide_some: the map at each place [row][slot]
-    uint32_t* order;    // decide_some: places that name a map, sorted by map
-    size_t* ends;       // decide_some: where each map ends in the order
+    // Where maps are named:
+    Real* batch;        // [row][n_padded]
+    Real* batch_search; // [row][search_width]
+    Real* gathered;     // [row of a tile][search_width]
+    uint32_t* named;    // the map at each place [row][slot]
+    uint32_t* order;    // places that name a map, sorted by map
+    size_t* ends;       // where each map ends in the order
+    int32_t* forks;     // walk: where each row of the batch is
+    Real* fork_values;  // walk: the value there
     size_t size = 0;
 
     Room(const Job<Real>& job, Real* base) {
         const Model<Real>& model = *job.model;
         constexpr size_t height = tile_rows<Real>;
-        const bool is_some = job.task == Task::decide_some;
+        const bool is_some = is_named(job.task), is_walk = job.task == Task::walk;
         n_tiles = is_some ? 1 : group_size(model);
         const size_t n_near = model.most_blended, ranks = n_near + 1;
         tiles = cut(base, n_tiles * height * model.n_padded);
@@ -76,13 +82,17 @@ struct Room {
         groups.marks = cut_as<uint32_t>(base, n_groups / 32 * height);
         groups.left = cut_as<uint32_t>(base, model.most_group_vectors + 2 * strip);
         groups.waiting = groups.failures = 0;
-        const size_t n_rows = is_some ? batch_size(model) : 0;
+        const size_t n_batch = batch_size(model);
+        const size_t n_rows = !is_some ? 0 : job.rows.count < n_batch ? job.rows.count : n_batch;
+        const size_t n_places = n_rows * (is_walk ? 1 : job.n_slots);
         batch = cut(base, n_rows * model.n_padded);
         batch_search = cut(base, model.projection ? n_rows * search_width(model) : 0);
         gathered = cut(base, is_some ? height * search_width(model) : 0);
-        named = cut_as<uint32_t>(base, n_rows * job.n_slots);
-        order = cut_as<uint32_t>(base, n_rows * job.n_slots);
+        named = cut_as<uint32_t>(base, n_places);
+        order = cut_as<uint32_t>(base, n_places);
         ends = cut_as<size_t>(base, is_some ? model.n_maps + 1 : 0);
+        forks = cut_as<int32_t>(base, is_walk ? n_rows : 0);
+        fork_values = cut(base, is_walk ? n_rows : 0);
     }
 
     static inline size_t search_width(const Model<Real>& model) {

@@ -2,6 +2,8 @@
 
 import os
 import threading
+from numbers import Integral
+from typing import Any
 
 
 def thread_count(n_jobs: int | None = None) -> int:
@@ -29,12 +31,34 @@ def thread_count(n_jobs: int | None = None) -> int:
     >>> thread_count(1000) <= thread_count(-1)
     True
     """
+    check_jobs(n_jobs)
     if n_jobs == 1:
         return 1
     from joblib import cpu_count, effective_n_jobs
 
     asked = min(effective_n_jobs(n_jobs), cpu_count(), _openmp_limit(cpu_count()))
-    return 1 if _is_spoken_for() else max(1, asked)
+    return 1 if _is_spoken_for() else max(1, int(asked))
+
+
+def check_jobs(n_jobs: Any) -> None:
+    """Refuse what is no number of jobs.
+
+    Parameters
+    ----------
+    n_jobs : object
+        As a user gave it.
+
+    Examples
+    --------
+    >>> check_jobs(0)
+    Traceback (most recent call last):
+    ValueError: n_jobs must be None or an integer other than 0, such as -1 for all, got 0.
+    """
+    is_number = isinstance(n_jobs, Integral) and not isinstance(n_jobs, bool)
+    if n_jobs is not None and not (is_number and n_jobs != 0):
+        raise ValueError(
+            f"n_jobs must be None or an integer other than 0, such as -1 for all, got {n_jobs!r}."
+        )
 
 
 def _is_spoken_for() -> bool:

@@ -17,9 +17,9 @@ public:
     View(nb::handle object, const char* name, bool is_writable = false) : name_(name) {
         const int flags = PyBUF_STRIDES | PyBUF_FORMAT | (is_writable ? PyBUF_WRITABLE : 0);
         if (PyObject_GetBuffer(object.ptr(), &buffer_, flags) != 0) {
-            PyErr_Clear();
-            const std::string kind = is_writable ? "a writable array" : "an array";
-            fail_type("must be " + kind + ", got " + nb::type_name(object.type()).c_str());
+            const std::string kind = is_writable ? "a writable array" : "an array of numbers";
+            const std::string got = nb::type_name(object.type()).c_str();
+            fail_type("must be " + kind + ", got " + got + take_reason());
         }
     }
     ~View() { PyBuffer_Release(&buffer_); }
@@ -36,6 +36,7 @@ public:
         return step;
     }
     void* data() const { return buffer_.buf; }
+    size_t item_size() const { return size_t(buffer_.itemsize); }
     const char* name() const { return name_; }
 
     // The letter of the element type in native byte order, 0 for any other.
@@ -96,6 +97,13 @@ private:
 #else
     static constexpr char native_order = '<';
 #endif
+    // What Python says against handing over the numbers, of an object that is an array at all.
+    static std::string take_reason() {
+        const nb::python_error error;
+        if (error.matches(PyExc_TypeError)) return "";
+        return std::string(" (") + nb::str(error.value()).c_str() + ")";
+    }
+
     const char* name_;
     Py_buffer buffer_{};
 };

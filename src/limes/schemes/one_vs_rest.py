@@ -1,12 +1,14 @@
 """One border map for each class against all the others."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
+from limes._core import Classifier
 from limes._typing import Array, Codes
 from limes.schemes.protocol import Scheme
 
@@ -21,6 +23,11 @@ class OneVsRestScheme(Scheme):
     """
 
     name: ClassVar[str] = "one-vs-rest"
+
+    @cached_property
+    def classifier(self) -> Classifier:
+        """The maps and the rule that joins them, in the compiled core."""
+        return Classifier(self.compiled, "highest")
 
     def codes(self, values: NDArray[Any]) -> Codes:
         """Return the class number of each row."""

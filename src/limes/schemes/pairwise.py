@@ -1,6 +1,5 @@
 """One border map for each pair of classes: the paper's scheme, and that of two classes."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -9,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from limes._core import Maps
+from limes._core import Classifier, Maps
 from limes._typing import Array, Codes
 from limes.border_map import compile_maps
 from limes.coupling import class_pairs, count_votes, couple
@@ -39,20 +38,12 @@ class PairwiseScheme(Scheme):
         pairs = class_pairs(self.n_classes) if self.by_vote and self.n_classes > 2 else None
         return compile_maps(self.maps, double=self.double, pairs=pairs)
 
-    def classify(self, X: NDArray[np.floating[Any]], *, n_threads: int = 1) -> Codes:
-        """Return the class number of each row."""
-        if self._is_simple:
-            return self.compiled.classify(X, n_threads=n_threads)
-        return super().classify(X, n_threads=n_threads)
-
-    def predictor(self, labels: list[Any]) -> Callable[[Any], Any]:
-        """Return a function from one row to its label."""
-        return self.compiled.predictor(labels) if self._is_simple else super().predictor(labels)
-
-    @property
-    def _is_simple(self) -> bool:
-        """Whether the core can name the class by itself."""
-        return self.by_vote or self.n_classes == 2
+    @cached_property
+    def classifier(self) -> Classifier:
+        """The maps and the rule that joins them, in the compiled core."""
+        if self.by_vote or self.n_classes == 2:
+            return Classifier(self.compiled)
+        return Classifier(self.compiled, "coupled", referee=self.referee())
 
     def codes(self, values: NDArray[Any]) -> Codes:
         """Return the class number of each row."""

@@ -2,17 +2,19 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from limes._core import Maps
+from limes._core import Classifier, Maps
 from limes._typing import Array, Codes
 from limes.border_map import BorderMap, compile_maps, row_cost
 
+# What a scheme packs for this processor.
+PACKED = ("compiled", "compiled_pairs", "classifier")
 # Added to the winner's probability where it only just wins, so that rounding cannot hide it.
 MARGIN = 1e-9
 
@@ -41,9 +43,14 @@ class Scheme(ABC):
         """The maps, packed for the compiled core."""
         return compile_maps(self.maps, double=self.double)
 
+    @cached_property
+    def classifier(self) -> Classifier:
+        """The maps and the rule that joins them, in the compiled core; ``codes`` defines it."""
+        return Classifier(self.compiled)
+
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what is packed for this processor: it is packed again when it is needed."""
-        return {name: value for name, value in self.__dict__.items() if name != "compiled"}
+        return {name: value for name, value in self.__dict__.items() if name not in PACKED}
 
     @property
     def n_borders(self) -> int:
@@ -66,18 +73,18 @@ class Scheme(ABC):
         return self.compiled.decide(X, n_threads=n_threads)
 
     def classify(self, X: NDArray[np.floating[Any]], *, n_threads: int = 1) -> Codes:
-        """Return the class number of each row, in the core alone where it can."""
-        return self.codes(self.values(X, n_threads=n_threads))
+        """Return the class number of each row, found in the core: that of ``codes``."""
+        return self.classifier.classify(X, n_threads=n_threads)
 
     def predictor(self, labels: list[Any]) -> Callable[[Any], Any]:
         """Return a function from one row to its label, with as little around it as can be."""
+        return self.classifier.predictor(labels)
 
-        def predict_one(row: Any) -> Any:
-            rows = np.atleast_2d(np.asarray(row, dtype=np.float64))
-            found = [labels[code] for code in self.classify(rows)]
-            return found[0] if np.ndim(row) == 1 else found
-
-        return predict_one
+    def referee(self) -> Callable[[list[float]], int]:
+        """Return the definition of the class of one row, for the core to ask where it must."""
+        # A copy that has nothing packed: what is packed keeps the function.
+        codes, dtype = replace(self).codes, np.float64 if self.double else np.float32
+        return lambda values: int(codes(np.array([values], dtype=dtype))[0])
 
     @abstractmethod
     def codes(self, values: NDArray[Any]) -> Codes:

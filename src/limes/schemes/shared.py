@@ -1,6 +1,5 @@
 """One border map for all classes: each point carries a linear function for every class."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -20,14 +19,6 @@ class SharedScheme(Scheme):
     """
 
     name: ClassVar[str] = "shared"
-
-    def classify(self, X: NDArray[np.floating[Any]], *, n_threads: int = 1) -> Codes:
-        """Return the class number of each row."""
-        return self.compiled.classify(X, n_threads=n_threads)
-
-    def predictor(self, labels: list[Any]) -> Callable[[Any], Any]:
-        """Return a function from one row to its label."""
-        return self.compiled.predictor(labels)
 
     def codes(self, values: NDArray[Any]) -> Codes:
         """Return the class number of each row."""

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, softmax
 
-from limes._core import Maps
+from limes._core import Classifier, Maps
 from limes._typing import Array, Codes
 from limes.border_map import compile_maps, is_projected, row_cost
 from limes.coupling import class_pairs, count_votes, couple
@@ -72,10 +72,16 @@ class ShortlistScheme(Scheme):
         """The maps of pairs, packed for the compiled core."""
         return compile_maps(self.maps[1:], double=self.double)
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave out what is packed for this processor: it is packed again when it is needed."""
-        packed = ("compiled", "compiled_pairs")
-        return {name: value for name, value in self.__dict__.items() if name not in packed}
+    @cached_property
+    def classifier(self) -> Classifier:
+        """The maps and the rule that joins them, in the compiled core."""
+        return Classifier(
+            self.compiled,
+            "shortlist" if self.by_vote else "coupled shortlist",
+            pairs=self.compiled_pairs,
+            shortlist=(int(self.n_named), float(self.reach), float(self.trust)),
+            referee=self.referee(),
+        )
 
     @property
     def cost(self) -> int:
@@ -146,7 +152,8 @@ class ShortlistScheme(Scheme):
             asked = values[rows, self.n_classes : self.n_classes + len(pairs)]
             own = values[rows[:, None], named].astype(np.float64)
             rough = 0.5 * (own[:, pairs[:, 1]] - own[:, pairs[:, 0]])
-            yield rows, named, self.trust * asked + (1.0 - self.trust) * rough
+            # As in the core: the pair's own share in the precision of its value.
+            yield rows, named, asked.dtype.type(self.trust) * asked + (1.0 - self.trust) * rough
 
     def _name(self, scores: NDArray[Any]) -> Iterator[tuple[Codes, Codes]]:
         """Go through rows with 2, 3 ... named classes: the rows, and their classes ascending."""
@@ -159,5 +166,5 @@ class ShortlistScheme(Scheme):
 
     def _count_near(self, scores: NDArray[Any]) -> Codes:
         """Return how many classes are named for each row."""
-        near = scores >= scores.max(axis=1, keepdims=True) - self.reach
+        near = scores >= scores.max(axis=1, keepdims=True) - scores.dtype.type(self.reach)
         return np.minimum(near.sum(axis=1), self.n_named)

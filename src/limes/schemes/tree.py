@@ -1,12 +1,14 @@
 """A tree of classes: one border at each fork, and a row walks down."""
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from limes._core import Classifier
 from limes._typing import Array, Codes
 from limes.border_map import is_projected, row_cost
 from limes.schemes.protocol import Scheme
@@ -51,17 +53,10 @@ class TreeScheme(Scheme):
                 own[-1] = row_cost((one,))
         return once + round(float(self._share_of_classes() @ own))
 
-    def classify(self, X: NDArray[np.floating[Any]], *, n_threads: int = 1) -> Codes:
-        """Return the class number of each row, asking only the forks on its way."""
-        place = np.zeros(len(X), dtype=np.intp)
-        walking = np.arange(len(X))
-        while len(walking):
-            rows = X if len(walking) == len(X) else X[walking]
-            which = place[walking, None].astype(np.int32)
-            values = self.compiled.decide_some(rows, which, n_threads=n_threads)
-            place[walking] = self._step(place[walking], values[:, 0, 0])
-            walking = walking[place[walking] >= 0]
-        return -1 - place
+    @cached_property
+    def classifier(self) -> Classifier:
+        """The maps and the rule that joins them, in the compiled core."""
+        return Classifier(self.compiled, "walk", children=self.children)
 
     def codes(self, values: NDArray[Any]) -> Codes:
         """Return the class number of each row."""
