@@ -9,18 +9,26 @@ from sklearn.neighbors import NearestNeighbors
 from limes._typing import Array, Codes
 from limes.sources.protocol import Source
 
-PLACEMENTS = ("random", "near", "mixed")
+# The simplest first: of those that do equally well, the first is taken.
+PLACEMENTS = ("random", "near", "mixed", "dense")
 # A row's partner is one of this many nearest rows across the border.
 N_NEAR = 20
 # Rows of one side that are searched for neighbours.
 MAX_NEAR_ROWS = 5000
+# Dense: pairs that are drawn for each one that is kept, the steps of k-means that spread those, and
+# how likely a row is drawn that the source is sure of, where one on the border has 1.
+N_DRAWN = 8
+N_STEPS = 4
+SURE_SHARE = 0.05
 
 
 class Sides(NamedTuple):
-    """Rows on either side of a border, and where they came from."""
+    """Rows on either side of a border, and their decision values."""
 
     below: Array
     above: Array
+    below_values: Array
+    above_values: Array
 
 
 def split_sides(source: Source, rows: Array) -> Sides:
@@ -44,7 +52,8 @@ def split_sides(source: Source, rows: Array) -> Sides:
             f"the source gave the decision value {values[~np.isfinite(values)][0]} for a row: "
             "decision values must be finite."
         )
-    return Sides(rows[values < 0], rows[values > 0])
+    is_below, is_above = values < 0, values > 0
+    return Sides(rows[is_below], rows[is_above], values[is_below], values[is_above])
 
 
 def place_pairs(
@@ -58,8 +67,9 @@ def place_pairs(
         Rows below and above the border.
     n_pairs : int
         Number of pairs wanted. Where there are fewer, each is taken once.
-    placement : {'random', 'near', 'mixed'}
-        Any two rows (the paper); a row and one of its near ones; half of each.
+    placement : {'random', 'near', 'mixed', 'dense'}
+        Any two rows (the paper); a row and one of its near ones; half of each; near ones where the
+        border runs through many rows, spread so that each answers for about as many.
     rng : Generator
         Draws.
 
@@ -74,10 +84,12 @@ def place_pairs(
         return _rows_of(np.arange(n_all), n_above)
     if placement == "random":
         return _rows_of(_draw_new(n_all, n_pairs, np.empty(0, np.int64), rng), n_above)
-    n_near = n_pairs if placement == "near" else (n_pairs + 1) // 2
-    near = _draw_near(sides, n_near, rng)
-    rest = _draw_new(n_all, n_pairs - len(near), near, rng)
-    return _rows_of(np.concatenate([near, rest]), n_above)
+    if placement == "dense":
+        found = _spread(sides, _draw_near(sides, N_DRAWN * n_pairs, rng, by_doubt=True), n_pairs)
+    else:
+        found = _draw_near(sides, n_pairs if placement == "near" else (n_pairs + 1) // 2, rng)
+    rest = _draw_new(n_all, n_pairs - len(found), found, rng)
+    return _rows_of(np.concatenate([found, rest]), n_above)
 
 
 def _rows_of(pairs: NDArray[np.int64], n_above: int) -> NDArray[np.int64]:
@@ -93,26 +105,68 @@ def _draw_new(
     return found[~np.isin(found, taken)][:n_wanted].astype(np.int64)
 
 
-def _draw_near(sides: Sides, n_wanted: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Pair random rows of either side with near ones of the other."""
-    from_below = _near_pairs(sides.below, sides.above, n_wanted, rng)
-    from_above = _near_pairs(sides.above, sides.below, n_wanted, rng)[:, ::-1]
+def _draw_near(
+    sides: Sides, n_wanted: int, rng: np.random.Generator, *, by_doubt: bool = False
+) -> NDArray[np.int64]:
+    """Pair rows of either side with near ones of the other: any rows, or those near the border."""
+    chances = [None, None]
+    if by_doubt:
+        chances = [_doubt(values) for values in (sides.below_values, sides.above_values)]
+    from_below = _near_pairs(sides.below, sides.above, n_wanted, rng, chances[0])
+    from_above = _near_pairs(sides.above, sides.below, n_wanted, rng, chances[1])[:, ::-1]
     pairs = np.concatenate([from_below, from_above])
     numbers = np.unique(pairs[:, 0] * len(sides.above) + pairs[:, 1])
     return rng.permutation(numbers)[:n_wanted]
 
 
+def _doubt(values: Array) -> Array:
+    """Return how likely each row is drawn: the smaller its decision value, the likelier."""
+    doubt = 1.0 - np.abs(np.tanh(values)) + SURE_SHARE
+    return doubt / doubt.sum()
+
+
 def _near_pairs(
-    own: Array, other: Array, n_wanted: int, rng: np.random.Generator
+    own: Array, other: Array, n_wanted: int, rng: np.random.Generator, chances: Array | None
 ) -> NDArray[np.int64]:
     """Pair rows of one side, each with one of its near rows on the other side."""
-    anchors = rng.choice(len(own), size=n_wanted, replace=n_wanted > len(own))
+    is_repeated = chances is not None or n_wanted > len(own)
+    anchors = rng.choice(len(own), size=n_wanted, replace=is_repeated, p=chances)
     searched = _some_rows(len(other), rng)
     n_near = min(N_NEAR, len(searched))
     index = NearestNeighbors(n_neighbors=n_near).fit(other[searched])
     near = index.kneighbors(own[anchors], return_distance=False)
     partner = near[np.arange(n_wanted), rng.integers(n_near, size=n_wanted)]
     return np.column_stack([anchors, searched[partner]]).astype(np.int64)
+
+
+def _spread(sides: Sides, pairs: NDArray[np.int64], n_wanted: int) -> NDArray[np.int64]:
+    """Keep of many pairs those nearest to the middles of equally many cells of k-means."""
+    crossings = _crossings(sides, _rows_of(pairs, len(sides.above)))
+    centres = crossings[:n_wanted].copy()
+    for _ in range(N_STEPS):
+        cells, _ = _nearest_centres(crossings, centres)
+        counts = np.bincount(cells, minlength=len(centres))[:, None]
+        sums = np.zeros_like(centres)
+        np.add.at(sums, cells, crossings)
+        centres = np.where(counts > 0, sums / np.maximum(counts, 1), centres)
+    cells, distances = _nearest_centres(crossings, centres)
+    order = np.lexsort((distances, cells))
+    return pairs[order[np.unique(cells[order], return_index=True)[1]]]
+
+
+def _crossings(sides: Sides, pairs: NDArray[np.int64]) -> Array:
+    """Return about where the line of each pair crosses the border, were its values linear."""
+    below, above = pairs.T
+    start, end = sides.below_values[below], sides.above_values[above]
+    share = (start / (start - end))[:, None]
+    return (1 - share) * sides.below[below] + share * sides.above[above]
+
+
+def _nearest_centres(rows: Array, centres: Array) -> tuple[Codes, Array]:
+    """Return the number of the nearest centre of each row, and half its squared distance."""
+    halves = 0.5 * np.square(centres).sum(axis=1) - rows @ centres.T
+    cells = np.argmin(halves, axis=1)
+    return cells, halves[np.arange(len(rows)), cells] + 0.5 * np.square(rows).sum(axis=1)
 
 
 def _some_rows(n_rows: int, rng: np.random.Generator) -> Codes:
