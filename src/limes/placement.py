@@ -15,10 +15,9 @@ PLACEMENTS = ("random", "near", "mixed", "dense")
 N_NEAR = 20
 # Rows of one side that are searched for neighbours.
 MAX_NEAR_ROWS = 5000
-# Dense: pairs that are drawn for each one that is kept, the steps of k-means that spread those, and
-# how likely a row is drawn that the source is sure of, where one on the border has 1.
-N_DRAWN = 8
-N_STEPS = 4
+# Dense: pairs drawn from either side for each one that is kept, and how likely a row is drawn that
+# the source is sure of, where one on the border has 1.
+N_DRAWN = 4
 SURE_SHARE = 0.05
 
 
@@ -87,7 +86,8 @@ def place_pairs(
     if placement == "dense":
         found = _spread(sides, _draw_near(sides, N_DRAWN * n_pairs, rng, by_doubt=True), n_pairs)
     else:
-        found = _draw_near(sides, n_pairs if placement == "near" else (n_pairs + 1) // 2, rng)
+        n_near = n_pairs if placement == "near" else (n_pairs + 1) // 2
+        found = _draw_near(sides, n_near, rng)[:n_near]
     rest = _draw_new(n_all, n_pairs - len(found), found, rng)
     return _rows_of(np.concatenate([found, rest]), n_above)
 
@@ -106,17 +106,19 @@ def _draw_new(
 
 
 def _draw_near(
-    sides: Sides, n_wanted: int, rng: np.random.Generator, *, by_doubt: bool = False
+    sides: Sides, n_drawn: int, rng: np.random.Generator, *, by_doubt: bool = False
 ) -> NDArray[np.int64]:
-    """Pair rows of either side with near ones of the other: any rows, or those near the border."""
-    chances = [None, None]
-    if by_doubt:
-        chances = [_doubt(values) for values in (sides.below_values, sides.above_values)]
-    from_below = _near_pairs(sides.below, sides.above, n_wanted, rng, chances[0])
-    from_above = _near_pairs(sides.above, sides.below, n_wanted, rng, chances[1])[:, ::-1]
+    """Pair so many rows of either side with near ones of the other, in random order.
+
+    They are any rows, or more of those near the border.
+    """
+    values = sides.below_values, sides.above_values
+    below, above = map(_doubt, values) if by_doubt else (None, None)
+    from_below = _near_pairs(sides.below, sides.above, n_drawn, rng, below)
+    from_above = _near_pairs(sides.above, sides.below, n_drawn, rng, above)[:, ::-1]
     pairs = np.concatenate([from_below, from_above])
     numbers = np.unique(pairs[:, 0] * len(sides.above) + pairs[:, 1])
-    return rng.permutation(numbers)[:n_wanted]
+    return rng.permutation(numbers)
 
 
 def _doubt(values: Array) -> Array:
@@ -134,24 +136,39 @@ def _near_pairs(
     searched = _some_rows(len(other), rng)
     n_near = min(N_NEAR, len(searched))
     index = NearestNeighbors(n_neighbors=n_near).fit(other[searched])
-    near = index.kneighbors(own[anchors], return_distance=False)
+    # Rows near the border are drawn again and again.
+    once, places = np.unique(anchors, return_inverse=True)
+    near = index.kneighbors(own[once], return_distance=False)[places]
     partner = near[np.arange(n_wanted), rng.integers(n_near, size=n_wanted)]
     return np.column_stack([anchors, searched[partner]]).astype(np.int64)
 
 
 def _spread(sides: Sides, pairs: NDArray[np.int64], n_wanted: int) -> NDArray[np.int64]:
-    """Keep of many pairs those nearest to the middles of equally many cells of k-means."""
+    """Keep of many pairs the middle one of each of so many cells, equally many being in each."""
     crossings = _crossings(sides, _rows_of(pairs, len(sides.above)))
-    centres = crossings[:n_wanted].copy()
-    for _ in range(N_STEPS):
-        cells, _ = _nearest_centres(crossings, centres)
-        counts = np.bincount(cells, minlength=len(centres))[:, None]
-        sums = np.zeros_like(centres)
-        np.add.at(sums, cells, crossings)
-        centres = np.where(counts > 0, sums / np.maximum(counts, 1), centres)
-    cells, distances = _nearest_centres(crossings, centres)
-    order = np.lexsort((distances, cells))
-    return pairs[order[np.unique(cells[order], return_index=True)[1]]]
+    order, starts = np.arange(len(pairs)), np.array([0])
+    n_cells = np.array([min(n_wanted, len(pairs))])
+    while n_cells.max() > 1:
+        cells, apart = _from_middle(crossings[order], starts)
+        widest = np.add.reduceat(np.square(apart), starts).argmax(axis=1)
+        order = order[np.lexsort((apart[np.arange(len(order)), widest[cells]], cells))]
+        # A cell that is to be one cell is cut into nothing and itself.
+        n_low = n_cells // 2
+        cuts = starts + np.bincount(cells) * n_low // n_cells
+        starts = np.column_stack([starts, cuts]).ravel()
+        n_cells = np.column_stack([n_low, n_cells - n_low]).ravel()
+        starts, n_cells = starts[n_cells > 0], n_cells[n_cells > 0]
+    cells, apart = _from_middle(crossings[order], starts)
+    nearest = np.lexsort((np.square(apart).sum(axis=1), cells))[starts]
+    return pairs[order[nearest]]
+
+
+def _from_middle(rows: Array, starts: Codes) -> tuple[Codes, Array]:
+    """Return the cell of each row, by where cells start, and the row less the cell's mean."""
+    sizes = np.diff(starts, append=len(rows))
+    cells = np.repeat(np.arange(len(starts)), sizes)
+    means = np.add.reduceat(rows, starts) / sizes[:, None]
+    return cells, rows - means[cells]
 
 
 def _crossings(sides: Sides, pairs: NDArray[np.int64]) -> Array:
@@ -160,13 +177,6 @@ def _crossings(sides: Sides, pairs: NDArray[np.int64]) -> Array:
     start, end = sides.below_values[below], sides.above_values[above]
     share = (start / (start - end))[:, None]
     return (1 - share) * sides.below[below] + share * sides.above[above]
-
-
-def _nearest_centres(rows: Array, centres: Array) -> tuple[Codes, Array]:
-    """Return the number of the nearest centre of each row, and half its squared distance."""
-    halves = 0.5 * np.square(centres).sum(axis=1) - rows @ centres.T
-    cells = np.argmin(halves, axis=1)
-    return cells, halves[np.arange(len(rows)), cells] + 0.5 * np.square(rows).sum(axis=1)
 
 
 def _some_rows(n_rows: int, rng: np.random.Generator) -> Codes:

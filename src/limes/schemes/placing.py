@@ -23,10 +23,10 @@ from limes.schemes.grouping import GroupBorder, group_classes, split_groups
 from limes.schemes.judging import Judges
 from limes.sources.protocol import MulticlassSource, Source
 
-# Maps are tried of so many borders, of so many points at most, and drawn so often.
-N_TRIED = 4
+# So many maps of each placement are tried, of as many borders or, where there are fewer, of the
+# same ones drawn again, and with so many points at most.
+N_TRIED = 6
 N_POINTS = 100
-N_DRAWS = 2
 # A map is judged by so many rows at most.
 MAX_JUDGES = 2000
 # Trials draw from a child of the seed that no map draws from.
@@ -134,7 +134,8 @@ def choose_placement(
         tried = _most_doubtful(borders, source, judges, rows)
         for border in tried:
             some = _draw_judges(judges, border, rng)
-            missed = _try_placements(border, ground, settings, rows[some], rng)
+            n_draws = N_TRIED // len(tried)
+            missed = _try_placements(border, ground, settings, rows[some], n_draws, rng)
             misses[:, some] += judges.weights[some] * missed
     chosen = simplest(misses)
     if verbose:
@@ -163,9 +164,9 @@ def simplest(misses: Array) -> int:
     0
     """
     more = misses - misses[misses.sum(axis=1).argmin()]
-    errors = np.sqrt(np.square(more - more.mean(axis=1, keepdims=True)).sum(axis=1))
-    # One row more is no more than its error but for rounding.
-    return int(np.argmax(more.sum(axis=1) <= errors * (1 + 1e-6)))
+    errors = np.sqrt(np.square(more).sum(axis=1))
+    # A single row is as much as its error, but for rounding.
+    return int(np.argmax(more.sum(axis=1) <= errors * (1 + 1e-9)))
 
 
 def _most_doubtful(
@@ -195,6 +196,7 @@ def _try_placements(
     ground: Ground,
     settings: Settings,
     judging: Array,
+    n_draws: int,
     rng: np.random.Generator,
 ) -> Array:
     """Return how often maps of each placement put each row on the wrong side of a border."""
@@ -205,7 +207,7 @@ def _try_placements(
     if not (len(sides.below) and len(sides.above) and len(judging)):
         return missed
     is_above = source.decision(judging) > 0
-    tried = [place for place in range(len(PLACEMENTS)) for _ in range(N_DRAWS)]
+    tried = [place for place in range(len(PLACEMENTS)) for _ in range(n_draws)]
     pairs = [place_pairs(sides, n_points, placement=PLACEMENTS[one], rng=rng) for one in tried]
     below, above = np.concatenate(pairs).T
     # All lines at once: one call asks the source as often as several would, with less around it.
@@ -217,7 +219,7 @@ def _try_placements(
         tried, np.split(points, ends), np.split(normals, ends), strict=True
     ):
         one = BorderMap.from_borders(points=own, normals=across, blend=settings.blend or 1)
-        missed[place] += ((one.decide(judging)[:, 0] > 0) != is_above) / N_DRAWS
+        missed[place] += ((one.decide(judging)[:, 0] > 0) != is_above) / n_draws
     return missed
 
 
