@@ -15,10 +15,13 @@ PLACEMENTS = ("random", "near", "mixed", "dense")
 N_NEAR = 20
 # Rows of one side that are searched for neighbours.
 MAX_NEAR_ROWS = 5000
-# Dense: pairs drawn from either side for each one that is kept, and how likely a row is drawn that
-# the source is sure of, where one on the border has 1.
+# Dense: pairs drawn from either side for each one that is kept, how likely a row is drawn that the
+# source is sure of, where one on the border has 1, and the steps of k-means.
 N_DRAWN = 4
 SURE_SHARE = 0.05
+N_STEPS = 4
+# Distances to the middles of cells that are held at once.
+MAX_DISTANCES = 1 << 22
 
 
 class Sides(NamedTuple):
@@ -68,7 +71,7 @@ def place_pairs(
         Number of pairs wanted. Where there are fewer, each is taken once.
     placement : {'random', 'near', 'mixed', 'dense'}
         Any two rows (the paper); a row and one of its near ones; half of each; near ones where the
-        border runs through many rows, spread so that each answers for about as many.
+        border runs through many rows, spread by k-means.
     rng : Generator
         Draws.
 
@@ -144,31 +147,22 @@ def _near_pairs(
 
 
 def _spread(sides: Sides, pairs: NDArray[np.int64], n_wanted: int) -> NDArray[np.int64]:
-    """Keep of many pairs the middle one of each of so many cells, equally many being in each."""
+    """Keep of many pairs the middle ones of so many cells of k-means.
+
+    Cells of equally many pairs, by halving again and again, agree less with the source where
+    points are few.
+    """
     crossings = _crossings(sides, _rows_of(pairs, len(sides.above)))
-    order, starts = np.arange(len(pairs)), np.array([0])
-    n_cells = np.array([min(n_wanted, len(pairs))])
-    while n_cells.max() > 1:
-        cells, apart = _from_middle(crossings[order], starts)
-        widest = np.add.reduceat(np.square(apart), starts).argmax(axis=1)
-        order = order[np.lexsort((apart[np.arange(len(order)), widest[cells]], cells))]
-        # A cell that is to be one cell is cut into nothing and itself.
-        n_low = n_cells // 2
-        cuts = starts + np.bincount(cells) * n_low // n_cells
-        starts = np.column_stack([starts, cuts]).ravel()
-        n_cells = np.column_stack([n_low, n_cells - n_low]).ravel()
-        starts, n_cells = starts[n_cells > 0], n_cells[n_cells > 0]
-    cells, apart = _from_middle(crossings[order], starts)
-    nearest = np.lexsort((np.square(apart).sum(axis=1), cells))[starts]
-    return pairs[order[nearest]]
-
-
-def _from_middle(rows: Array, starts: Codes) -> tuple[Codes, Array]:
-    """Return the cell of each row, by where cells start, and the row less the cell's mean."""
-    sizes = np.diff(starts, append=len(rows))
-    cells = np.repeat(np.arange(len(starts)), sizes)
-    means = np.add.reduceat(rows, starts) / sizes[:, None]
-    return cells, rows - means[cells]
+    middles = crossings[:n_wanted].copy()
+    for _ in range(N_STEPS):
+        cells, _ = _nearest(middles, crossings)
+        counts = np.bincount(cells, minlength=len(middles))[:, None]
+        sums = np.zeros_like(middles)
+        np.add.at(sums, cells, crossings)
+        middles = np.where(counts > 0, sums / np.maximum(counts, 1), middles)
+    cells, distances = _nearest(middles, crossings)
+    order = np.lexsort((distances, cells))
+    return pairs[order[np.unique(cells[order], return_index=True)[1]]]
 
 
 def _crossings(sides: Sides, pairs: NDArray[np.int64]) -> Array:
@@ -177,6 +171,19 @@ def _crossings(sides: Sides, pairs: NDArray[np.int64]) -> Array:
     start, end = sides.below_values[below], sides.above_values[above]
     share = (start / (start - end))[:, None]
     return (1 - share) * sides.below[below] + share * sides.above[above]
+
+
+def _nearest(middles: Array, rows: Array) -> tuple[Codes, Array]:
+    """Return the number of the middle nearest to each row, and half its squared distance."""
+    cells, distances = np.empty(len(rows), dtype=np.intp), 0.5 * np.square(rows).sum(axis=1)
+    halves = 0.5 * np.square(middles).sum(axis=1)
+    n_block = max(1, MAX_DISTANCES // len(middles))
+    for start in range(0, len(rows), n_block):
+        some = slice(start, start + n_block)
+        lengths = halves - rows[some] @ middles.T
+        cells[some] = np.argmin(lengths, axis=1)
+        distances[some] += lengths.min(axis=1)
+    return cells, distances
 
 
 def _some_rows(n_rows: int, rng: np.random.Generator) -> Codes:
