@@ -14,7 +14,6 @@ from limes.bench.results import append_rows, latest, read_rows
 from limes.bench.run import run_benchmark
 from limes.bench.table import markdown
 from limes.bench.threads import limit_threads, n_threads_of
-from limes.bench.timing import affordable_rows, time_in_turns
 from limes.cli.bench import add_parser
 
 QUICK = Effort(n_turns=1, batch_rows=200, turn_seconds=0.0)
@@ -164,19 +163,6 @@ def test_other_engines_give_the_answers_of_the_source(name, problem):
             pytest.skip(peer.objection(problem))
         labels = store.trained(problem, peer, source.model).labels
         assert np.mean(labels == source.labels) >= 0.99
-
-
-def test_calls_are_timed_in_turns():
-    order = []
-    calls = [lambda: order.append("a"), lambda: order.append("b")]
-    time_in_turns(calls, n_turns=3, turn_seconds=0.0)
-    assert order == ["a", "b"] * 3
-
-
-def test_a_slow_method_gets_fewer_rows():
-    rows = np.zeros((1000, 2))
-    assert affordable_rows(lambda rows: None, rows, seconds=10.0) == 1000
-    assert affordable_rows(lambda rows: sum(range(99999)), rows, seconds=1e-9) == 100
 
 
 def test_one_thread_holds_for_limes_too():

@@ -127,6 +127,18 @@ def test_a_compressed_file_cut_short_is_refused(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["rows.svm.gz", "rows.svm.bz2", "rows.svm.xz"])
+def test_a_compressed_file_cut_short_says_how_far_it_went(name, tmp_path):
+    with create_rows(tmp_path / name) as writer:
+        # More than bz2 packs into one block: of a block that is cut nothing can be read.
+        writer.write(np.random.default_rng(0).normal(size=(60_000, 3)), None)
+    data = (tmp_path / name).read_bytes()
+    (tmp_path / name).write_bytes(data[: 3 * len(data) // 4])
+    message = refusal(tmp_path / name)
+    n_read = int(message.split(", after ")[1].split(" bytes of what it holds")[0])
+    assert 500_000 < n_read < 4_000_000
+
+
+@pytest.mark.parametrize("name", ["rows.svm.gz", "rows.svm.bz2", "rows.svm.xz"])
 def test_what_is_not_compressed_is_refused(name, tmp_path):
     (tmp_path / name).write_text("1 1:2\n")
     assert "damaged or cut short" in refusal(tmp_path / name)
@@ -235,6 +247,39 @@ def test_a_damaged_table_is_refused(name, tmp_path):
     for bad in (b"", b"nothing", data[: len(data) // 2], data[:-4] + b"PARX"):
         (tmp_path / name).write_bytes(bad)
         refusal(tmp_path / name)
+
+
+def test_a_damaged_table_says_where(tmp_path, monkeypatch):
+    monkeypatch.setattr("limes.files.batch.MAX_BATCH_ROWS", 50)
+    path = tmp_path / "rows.parquet"
+    rows = np.random.default_rng(0).normal(size=500)
+    pyarrow.parquet.write_table(pyarrow.table({"a": rows}), path, row_group_size=100)
+    data = path.read_bytes()
+    start = pyarrow.parquet.read_metadata(path).row_group(2).column(0).dictionary_page_offset
+    path.write_bytes(data[:start] + b"\xff" * 60 + data[start + 60 :])
+    assert "rows.parquet, after row 200 (row group 3 or later): " in refusal(path)
+    path.write_bytes(data[:1000])
+    assert "rows.parquet, byte 1000: " in refusal(path)
+
+
+def test_a_damaged_archive_says_where(tmp_path):
+    path = tmp_path / "rows.npz"
+    rows = np.random.default_rng(0).integers(100, size=(200_000, 4))
+    np.savez_compressed(path, X=rows, y=np.zeros(200_000, int))
+    data = path.read_bytes()
+    path.write_bytes(data[:1000])
+    assert "rows.npz, byte 1000: not a readable .npz archive" in refusal(path)
+    middle = len(data) // 2
+    path.write_bytes(data[:middle] + bytes(100) + data[middle + 100 :])
+    message = refusal(path)
+    assert "rows.npz, X, after row " in message
+    # Damage of a packed array may show only later, at worst by its checksum at the end.
+    row = int(message.split("after row ")[1].split(":")[0])
+    assert 50_000 < row <= 200_000
+    with zipfile.ZipFile(path) as archive:
+        start = archive.getinfo("y.npy").header_offset
+    path.write_bytes(data[:start] + b"no" + data[start + 2 :])
+    assert f"rows.npz, y, byte {start}: not a readable .npz archive" in refusal(path)
 
 
 def test_what_is_missing_in_a_table_is_named(tmp_path):

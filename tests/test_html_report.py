@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose
 from sklearn.svm import SVC
 
 import limes
-from limes.html_report import Answers, Comparison, compare_answers, html_report
+from limes.html_report import Answers, Comparison, Tally, compare_answers, html_report
 from limes.html_report.figures import draw_tradeoff, reliability, small_figure
 from limes.html_report.page import name_of
 from limes.html_report.planes import borders_near, find_plane
@@ -144,12 +144,20 @@ def test_labels_with_markup_are_text_on_the_page(moons):
     assert "&lt;script&gt;" in page
 
 
+def count(y, labels, probabilities):
+    """Count the answers about two classes."""
+    tally = Tally(np.arange(2))
+    tally.add(y, labels, probabilities)
+    return tally.sum_up()
+
+
 def test_the_reliability_of_honest_forecasts_is_the_diagonal():
     rng = np.random.default_rng(0)
     shares = rng.random(200_000)
     y = (rng.random(200_000) < shares).astype(int)
-    answers = Answers("m", (shares > 0.5).astype(int), np.column_stack([1 - shares, shares]), 1, 1)
-    forecast, observed, counts = reliability(answers, Comparison(answers, None, y, np.arange(2)))
+    chances = np.column_stack([1 - shares, shares])
+    answers = Answers("m", count(y, (shares > 0.5).astype(int), chances), 1, 1)
+    forecast, observed, counts = reliability(answers, Comparison(answers, None, np.arange(2)))
     assert len(forecast) == 10
     assert counts.sum() == 200_000
     assert_allclose(observed, forecast, atol=0.01)
@@ -157,17 +165,17 @@ def test_the_reliability_of_honest_forecasts_is_the_diagonal():
 
 def test_scores_of_answers_are_plain_numbers(moons):
     _, y = moons
-    right = Answers("right", y, np.eye(2)[y], 2.0, 100)
-    wrong = Answers("wrong", 1 - y, None, 1.0, 50)
-    found = compare_answers(Comparison(wrong, right, y, np.arange(2)))
+    right = Answers("right", count(y, y, np.eye(2)[y]), 2.0, 100)
+    wrong = Answers("wrong", count(y, 1 - y, None), 1.0, 50)
+    found = compare_answers(Comparison(wrong, right, np.arange(2)))
     assert (found["agreement"], found["speed_up"]) == (0.0, 2.0)
     assert (found["source"]["accuracy"], found["source"]["brier_score"]) == (1.0, 0.0)
     assert (found["model"]["accuracy"], found["model"]["brier_score"]) == (0.0, None)
 
 
 def test_truth_of_one_class_has_no_uncertainty_coefficient():
-    answers = Answers("m", np.zeros(5, int), None, 1.0, 1)
-    found = compare_answers(Comparison(answers, None, np.zeros(5, int), np.arange(2)))
+    answers = Answers("m", count(np.zeros(5, int), np.zeros(5, int), None), 1.0, 1)
+    found = compare_answers(Comparison(answers, None, np.arange(2)))
     assert found["model"]["uncertainty_coefficient"] is None
 
 

@@ -12,6 +12,7 @@ STEPS = {
     "_core": 0,
     "_typing": 0,
     "atomic": 0,
+    "timing": 0,
     "affine": 0.5,
     "rows": 0.5,
     "kernels": 0.25,

@@ -2,14 +2,16 @@
 
 import numpy as np
 import pytest
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 
-from limes.placement import PLACEMENTS, Sides, place_pairs
+from limes.placement import PLACEMENTS, Sides, place_pairs, split_sides
+from limes.sources.protocol import Source
 
 
 def make_sides(n_below, n_above, seed=0):
     rng = np.random.default_rng(seed)
-    return Sides(rng.normal(-1, 1, (n_below, 2)), rng.normal(1, 1, (n_above, 2)))
+    below, above = rng.normal(-1, 1, (n_below, 2)), rng.normal(1, 1, (n_above, 2))
+    return Sides(below, above, -np.abs(below).sum(axis=1), np.abs(above).sum(axis=1))
 
 
 @pytest.mark.parametrize("placement", PLACEMENTS)
@@ -38,7 +40,8 @@ def test_one_empty_side_gives_no_pair(placement, sizes):
 
 def test_two_and_a_half_thousand_million_pairs_do_not_overflow():
     huge = np.broadcast_to(np.zeros(2), (50_000, 2))
-    pairs = place_pairs(Sides(huge, huge), 1000, placement="random", rng=np.random.default_rng(0))
+    sides = Sides(huge, huge, -np.ones(50_000), np.ones(50_000))
+    pairs = place_pairs(sides, 1000, placement="random", rng=np.random.default_rng(0))
     assert len(np.unique(pairs, axis=0)) == 1000
     assert pairs.min() >= 0
     assert pairs.max() < 50_000
@@ -55,3 +58,65 @@ def test_near_pairs_are_nearer_than_random_ones():
 
     assert mean_length("near") < 0.6 * mean_length("random")
     assert mean_length("near") < mean_length("mixed") < mean_length("random")
+
+
+class Plane(Source):
+    """The border where the first feature is zero."""
+
+    def decision(self, X):
+        return X[:, 0]
+
+    def linearize(self, X):
+        return X[:, 0], np.eye(X.shape[1])[np.zeros(len(X), int)]
+
+
+def crossings(placement, n_pairs=40):
+    """Return where lines between rows, of which there are more and more to the right, cross."""
+    rng = np.random.default_rng(0)
+    rows = np.column_stack([rng.normal(0, 0.5, 4000), 10 * rng.beta(4, 1, 4000)])
+    sides = split_sides(Plane(), rows)
+    pairs = place_pairs(sides, n_pairs, placement=placement, rng=rng)
+    below, above = sides.below[pairs[:, 0]], sides.above[pairs[:, 1]]
+    share = below[:, :1] / (below[:, :1] - above[:, :1])
+    return rows, below + share * (above - below)
+
+
+@pytest.mark.parametrize("placement", ["random", "near"])
+def test_dense_points_are_nearer_to_the_rows_near_the_border(placement):
+    def distance(name):
+        rows, points = crossings(name)
+        rows = rows[np.abs(rows[:, 0]) < 0.1]
+        return np.abs(rows[:, 1:] - points[:, 1]).min(axis=1).mean()
+
+    assert distance("dense") < 0.95 * distance(placement)
+
+
+def test_dense_pairs_lie_near_the_border_and_more_of_them_where_rows_are():
+    rows, points = crossings("dense")
+    assert_allclose(points[:, 0], 0, atol=1e-12)
+    assert np.median(points[:, 1]) > 6
+    assert abs(np.median(points[:, 1]) - np.median(rows[:, 1])) < 1
+
+
+@pytest.mark.parametrize("placement", PLACEMENTS)
+def test_the_same_draws_give_the_same_pairs(placement):
+    sides = make_sides(300, 200)
+    found = [
+        place_pairs(sides, 50, placement=placement, rng=np.random.default_rng(3)) for _ in range(2)
+    ]
+    assert_array_equal(*found)
+
+
+@pytest.mark.parametrize("placement", PLACEMENTS)
+def test_rows_that_are_all_the_same_give_as_many_pairs(placement):
+    sides = Sides(np.zeros((30, 3)), np.zeros((30, 3)), np.full(30, -0.5), np.full(30, 0.5))
+    pairs = place_pairs(sides, 20, placement=placement, rng=np.random.default_rng(0))
+    assert len(np.unique(pairs, axis=0)) == 20
+
+
+def test_middles_of_cells_are_found_in_blocks_as_at_once(monkeypatch):
+    sides = make_sides(300, 200)
+    whole = place_pairs(sides, 50, placement="dense", rng=np.random.default_rng(3))
+    monkeypatch.setattr("limes.placement.MAX_DISTANCES", 500)
+    blocks = place_pairs(sides, 50, placement="dense", rng=np.random.default_rng(3))
+    assert_array_equal(blocks, whole)

@@ -48,9 +48,10 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         'auto' tries several numbers in a shared map, the cheapest first, and takes the cheapest
         whose agreement with the source, on rows kept aside, is within its error of the best;
         elsewhere it is 100, but 32 for a pair of a shortlist and 128 for a fork that are fitted.
-    placement : {'auto', 'random', 'near', 'mixed'}, default='auto'
-        Between which rows to search: any two across the border (the paper), near ones, or half of
-        each.
+    placement : {'auto', 'random', 'near', 'mixed', 'dense'}, default='auto'
+        Between which rows to search: any two across the border (the paper), near ones, half of
+        each, or near ones where the border runs through many rows. 'auto' tries each on a few
+        borders, and takes the first within its error of the best on rows kept aside.
     blend : int or 'auto', default='auto'
         Number of nearest points whose linear functions are averaged; the paper's is 1. 'auto' is 4
         in a shared map, a shortlist and a fitted tree, else 1.
@@ -112,6 +113,8 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         Standard error of ``agreement_``.
     tradeoff_ : list of Trial
         What was tried to choose the number of points: scheme, points, cost, agreement.
+    placement_ : str or None
+        Between which rows borders were searched; None for maps that are fitted to the source.
     one_sided_ : list of int
         Numbers of the maps without a border, all rows being on one side of it.
 
@@ -364,6 +367,7 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         ]
         self._measure_agreement(found.judges)
         self.tradeoff_ = found.trials
+        self.placement_ = found.placement
         return self
 
     def _predict_by_source(self, rows: Any) -> Labels:
@@ -384,7 +388,7 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         """Return the parameters of the search, what is left to us filled in."""
         return Settings(
             n_borders=None if self.n_borders == "auto" else int(self.n_borders),
-            placement="random" if self.placement == "auto" else self.placement,
+            placement=self.placement,
             blend=None if self.blend == "auto" else int(self.blend),
             tolerance=self.tolerance,
             level=float(np.arctanh(self.threshold)),

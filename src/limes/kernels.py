@@ -24,6 +24,9 @@ MIN_BLOCK_ROWS = 64
 # Rows in one block where no block of kernels is made: enough for several threads.
 FUSED_BLOCK_ROWS = 4096
 
+# Fewer multiply-adds are done by the time that it is known how many threads there may be.
+MIN_THREADED_WORK = 1 << 22
+
 # Up to here the fused sums are quicker than products and NumPy's exponential: 4 times for 2 to 8
 # features, 2 times for 100, 1.3 times for 256 (`benchmarks/kernel_sums.py`).
 MOST_FUSED_FEATURES = 256
@@ -269,14 +272,19 @@ class FusedVectors:
         if not len(self._vectors):
             return np.zeros((len(left), *weights.shape[1:]))
         columns = weights if weights.ndim == 2 else weights[:, None]
-        sums = self._core.sums(left, columns, n_threads=thread_count(-1))
+        sums = self._core.sums(left, columns, n_threads=self._n_threads(left))
         return sums if weights.ndim == 2 else sums[:, 0]
 
     def extended_sums_and_gradients(self, left: Array, weights: Array) -> tuple[Array, Array]:
         """Return sum_i c_i K(x, s_i), (n_rows,), and its gradient by x, (n_rows, n_features)."""
         if not len(self._vectors):
             return np.zeros(len(left)), np.zeros_like(left)
-        return self._core.sums_and_gradients(left, weights, n_threads=thread_count(-1))
+        return self._core.sums_and_gradients(left, weights, n_threads=self._n_threads(left))
+
+    def _n_threads(self, left: Array) -> int:
+        """Return the threads that rows are worth."""
+        is_short = len(left) * self._vectors.size < MIN_THREADED_WORK
+        return 1 if is_short else thread_count(-1)
 
 
 def ready_vectors(kernel: Kernel, vectors: ArrayLike) -> KernelVectors | FusedVectors:

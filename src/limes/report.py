@@ -1,15 +1,13 @@
 """Source beside borders: skill, agreement, time and size."""
 
 import pickle
-import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import numpy as np
-
 from limes._typing import Labels
 from limes.scores import accuracy_score, agreement, uncertainty_coefficient
+from limes.timing import time_in_turns
 
 # Time at most this many rows of the slow model: it answers the same for more.
 MAX_TIMED_ROWS = 2000
@@ -117,16 +115,19 @@ def compare(
         Skill, agreement, time and size.
     """
     answers = source(X), borders(X)
-    seconds = _time_in_turns((source, borders), X[:MAX_TIMED_ROWS])
+    some = X[:MAX_TIMED_ROWS]
+    timings = time_in_turns(
+        [lambda: source(some), lambda: borders(some)], n_turns=N_TURNS, turn_seconds=MIN_SECONDS
+    )
     models = [
         ModelReport(
             name,
             None if y is None else float(accuracy_score(y, answer)),
             None if y is None else float(uncertainty_coefficient(y, answer)),
-            1e6 * time_taken / min(X.shape[0], MAX_TIMED_ROWS),
+            1e6 * timing.seconds / some.shape[0],
             size,
         )
-        for name, answer, time_taken, size in zip(names, answers, seconds, sizes, strict=True)
+        for name, answer, timing, size in zip(names, answers, timings, sizes, strict=True)
     ]
     return Report(models[0], models[1], float(agreement(*answers)), X.shape[0])
 
@@ -137,26 +138,6 @@ def pickled_size(model: Any) -> int:
         return len(pickle.dumps(model, protocol=pickle.HIGHEST_PROTOCOL))
     except (pickle.PicklingError, AttributeError, TypeError):
         return 0
-
-
-def _time_in_turns(predicts: tuple[Callable[[Any], Any], ...], X: Any) -> list[float]:
-    """Return the quickest time of each, taking turns, since machines are noisy."""
-    best = [np.inf] * len(predicts)
-    for _ in range(N_TURNS):
-        for place, predict in enumerate(predicts):
-            best[place] = min(best[place], _seconds(predict, X))
-    return best
-
-
-def _seconds(predict: Callable[[Any], Any], X: Any) -> float:
-    """Return the time of one call, the mean of several where one is too short to time."""
-    n_calls, start = 0, time.perf_counter()
-    while True:
-        predict(X)
-        n_calls += 1
-        taken = time.perf_counter() - start
-        if taken >= MIN_SECONDS:
-            return taken / n_calls
 
 
 def _lines() -> list[tuple[str, str, Callable[[Any], str]]]:

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import accuracy_score, brier_score_loss, confusion_matrix
 from sklearn.metrics.cluster import contingency_matrix
@@ -17,6 +18,7 @@ __all__ = [
     "confidence_rating",
     "confusion_matrix",
     "uncertainty_coefficient",
+    "uncertainty_of_counts",
 ]
 
 
@@ -51,7 +53,7 @@ def uncertainty_coefficient(y_true: ArrayLike, y_pred: ArrayLike) -> float:
     """
     true, predicted = _check_labels(y_true), _check_labels(y_pred)
     check_consistent_length(true, predicted)
-    counts = contingency_matrix(true, predicted, sparse=True).tocoo()
+    counts = contingency_matrix(true, predicted, sparse=True)
     if counts.shape[0] == 1:
         warnings.warn(
             f"y_true has the single class {str(true[0])!r}, so its uncertainty coefficient is not "
@@ -60,9 +62,41 @@ def uncertainty_coefficient(y_true: ArrayLike, y_pred: ArrayLike) -> float:
             stacklevel=2,
         )
         return float("nan")
-    prior = _entropy(np.bincount(counts.row, counts.data), len(true))
-    posterior = _entropy(counts.data, np.bincount(counts.col, counts.data)[counts.col])
-    return float(np.clip(1.0 - posterior / prior, 0.0, 1.0))
+    return uncertainty_of_counts(counts)
+
+
+def uncertainty_of_counts(counts: Any) -> float:
+    """Return the same from how many rows there are of each two labels.
+
+    Rows of a file larger than memory are counted as they come.
+
+    Parameters
+    ----------
+    counts : array-like or sparse matrix of shape (n_true, n_predicted)
+        Rows of each true class (down) with each label (across), of two true classes or more.
+
+    Returns
+    -------
+    float
+        As ``uncertainty_coefficient``.
+
+    Examples
+    --------
+    >>> uncertainty_of_counts([[0, 2], [2, 0]])
+    1.0
+    """
+    found = sparse.coo_array(counts)
+    is_empty = found.data == 0
+    row, column, data = (part[~is_empty] for part in (found.row, found.col, found.data))
+    prior = np.bincount(row, data)
+    if np.count_nonzero(prior) < 2:
+        raise ValueError(
+            f"counts must have rows of at least two true classes, got {np.count_nonzero(prior)}: "
+            "one class has no uncertainty to explain."
+        )
+    entropy = _entropy(prior[prior > 0], data.sum())
+    left = _entropy(data, np.bincount(column, data)[column])
+    return float(np.clip(1.0 - left / entropy, 0.0, 1.0))
 
 
 def agreement(y_source: ArrayLike, y_other: ArrayLike) -> float:

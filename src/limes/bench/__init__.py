@@ -6,7 +6,7 @@ from limes.bench.results import Row, append_rows, latest, read_rows
 from limes.bench.run import Effort, measure, run_benchmark
 from limes.bench.store import Store
 from limes.bench.table import markdown
-from limes.bench.timing import time_in_turns
+from limes.timing import time_in_turns
 
 __all__ = [
     "PEERS",

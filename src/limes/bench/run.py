@@ -17,8 +17,8 @@ from limes.bench.problem import Problem
 from limes.bench.results import Row, append_rows, is_measured, read_rows
 from limes.bench.store import Store, Trained
 from limes.bench.threads import limit_threads
-from limes.bench.timing import Timing, affordable_rows, time_in_turns
 from limes.scores import accuracy_score, agreement, uncertainty_coefficient
+from limes.timing import Timing, affordable_rows, time_in_turns
 
 # One batch of a slow method may take this long; it gets fewer rows then.
 BATCH_SECONDS = 0.3

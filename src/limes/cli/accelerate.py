@@ -86,7 +86,9 @@ def _add_settings(group: Any) -> None:
     group.add_argument(
         "-n", "--borders", dest="n_borders", type=int, metavar="N", help="border points a map"
     )
-    group.add_argument("--placement", help="between which rows to search: random, near, mixed")
+    group.add_argument(
+        "--placement", help="between which rows to search: random, near, mixed, dense; or measured"
+    )
     group.add_argument("--blend", type=int, metavar="K", help="nearest points that are averaged")
     group.add_argument(
         "--no-refine", dest="refine", action="store_false", default=None, help="do not fit the map"
@@ -163,6 +165,7 @@ def _describe(fast: Any, path: Path) -> dict[str, Any]:
     """Return what was found."""
     return {
         "scheme": fast.scheme_.name,
+        **({"placement": fast.placement_} if fast.placement_ else {}),
         "n_classes": len(fast.classes_),
         "n_features": int(fast.n_features_in_),
         "n_borders": int(fast.n_borders_),

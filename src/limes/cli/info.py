@@ -95,6 +95,8 @@ def _describe_borders(fast: Any) -> dict[str, Any]:
         "n_borders": int(fast.scheme_.n_borders),
         "cost": int(fast.scheme_.cost),
     }
+    if getattr(fast, "placement_", None):
+        facts["placement"] = fast.placement_
     for name in ("agreement_", "agreement_error_"):
         # Not known of a libAGF model, nor of one whose fit had no rows to keep aside.
         if math.isfinite(value := getattr(fast, name, math.nan)):

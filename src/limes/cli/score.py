@@ -7,9 +7,6 @@ from typing import Any
 from limes.cli.options import add_job, add_jobs, add_rows, row_options
 from limes.cli.terminal import show, table
 
-# Rows kept for timing and for the picture.
-N_KEPT = 5000
-
 
 def add_parser(jobs: Any) -> None:
     """Describe the job.
@@ -59,10 +56,10 @@ def run(args: argparse.Namespace) -> int:
     options = row_options(
         args, n_features=models[0].width_of_rows(args.features), expected=models[0].names
     )
-    comparison, X = score_file(models, args.rows, options)
+    scored = score_file(models, args.rows, options)
     if args.html is not None:
-        _write_page(args, models[0].model, comparison, X)
-    result = compare_answers(comparison)
+        _write_page(args, models[0].model, scored)
+    result = compare_answers(scored.comparison)
     show(result, _as_text(result), as_json=args.json)
     return 0
 
@@ -72,12 +69,12 @@ def _paths(args: argparse.Namespace) -> list[Path]:
     return [args.model] if args.source is None else [args.model, args.source]
 
 
-def _write_page(args: argparse.Namespace, model: Any, comparison: Any, X: Any) -> None:
+def _write_page(args: argparse.Namespace, model: Any, scored: Any) -> None:
     """Write the page, whole or not at all."""
     from limes.atomic import replacing
     from limes.html_report import render
 
-    page = render(model, comparison, X, title=f"{args.model.name} on {args.rows.name}")
+    page = render(model, *scored, title=f"{args.model.name} on {args.rows.name}")
     with replacing(args.html) as stream:
         stream.write(page.encode())
 

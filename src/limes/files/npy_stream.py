@@ -1,5 +1,7 @@
 """NumPy's array files, read and written some rows at a time, and never unpickled."""
 
+import zipfile
+import zlib
 from collections.abc import Iterator
 from math import prod
 from typing import IO, Any
@@ -19,6 +21,8 @@ HEADERS: dict[tuple[int, int], Any] = {
 HEADER_BYTES = 128
 # Most to ask of a stream at once: it may have far less than it promises.
 MAX_READ_BYTES = 1 << 24
+# What the zip reader raises on damaged archives.
+DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, OSError)
 # Most to hold at once of an array that lies by columns, whose first row ends near its end.
 MAX_TRANSPOSED_BYTES = 1 << 32
 
@@ -68,7 +72,7 @@ class ArrayReader:
 
     def _check_end(self) -> None:
         """Refuse bytes after the last row."""
-        if self._stream.read(1):
+        if self._take(1, self.shape[0]):
             raise ValueError(f"{self.name}: expected the end after {self.shape[0]} rows.")
 
     def _read_header(self) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
@@ -101,7 +105,7 @@ class ArrayReader:
     def _read(self, n_bytes: int, row: int) -> bytes:
         """Return so many bytes, or say where they ended."""
         pieces = []
-        while n_bytes and (piece := self._stream.read(min(n_bytes, MAX_READ_BYTES))):
+        while n_bytes and (piece := self._take(min(n_bytes, MAX_READ_BYTES), row)):
             pieces.append(piece)
             n_bytes -= len(piece)
         if n_bytes:
@@ -110,6 +114,15 @@ class ArrayReader:
                 "the file (is it cut short?)."
             )
         return b"".join(pieces)
+
+    def _take(self, n_bytes: int, row: int) -> bytes:
+        """Read at most so many bytes, or say where the file is damaged."""
+        try:
+            return self._stream.read(n_bytes)
+        except DAMAGED as error:
+            raise ValueError(
+                f"{self.name}, after row {row}: damaged ({shorten(error)})."
+            ) from error
 
 
 class ArrayWriter:

@@ -2,7 +2,6 @@
 
 import shutil
 import zipfile
-import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from itertools import repeat
@@ -16,13 +15,11 @@ from scipy import sparse
 
 from limes.files.batch import Batch, batch_size, join_labels
 from limes.files.columns import some_names
-from limes.files.npy_stream import ArrayReader, ArrayWriter
+from limes.files.npy_stream import DAMAGED, ArrayReader, ArrayWriter
 from limes.files.streams import shorten
 from limes.files.writer import RowWriter
 
 COPY_BYTES = 1 << 20
-# What the zip reader raises on damaged archives.
-DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, OSError)
 
 
 @contextmanager
@@ -49,19 +46,38 @@ def open_npz(path: Path, part: str | None) -> Iterator[tuple[ArrayReader, ArrayR
         Both unread.
     """
     with ExitStack() as stack:
-        try:
-            archive = stack.enter_context(zipfile.ZipFile(path))
-            key = _choose_rows(archive, path, part)
-            readers = [
-                ArrayReader(stack.enter_context(archive.open(f"{name}.npy")), f"{path}, {name}")
-                for name in (key, key.replace("X", "y", 1))
-                if f"{name}.npy" in archive.namelist()
-            ]
-        except FileNotFoundError:
-            raise
-        except DAMAGED as error:
-            raise ValueError(f"{path}: not a readable .npz archive ({shorten(error)}).") from error
+        archive = stack.enter_context(_open_archive(path))
+        key = _choose_rows(archive, path, part)
+        readers = [
+            ArrayReader(stack.enter_context(_open_member(archive, path, name)), f"{path}, {name}")
+            for name in (key, key.replace("X", "y", 1))
+            if f"{name}.npy" in archive.namelist()
+        ]
         yield readers[0], readers[1] if len(readers) == 2 else None
+
+
+def _open_archive(path: Path) -> zipfile.ZipFile:
+    """Open an archive by the list of arrays at its end."""
+    try:
+        return zipfile.ZipFile(path)
+    except FileNotFoundError:
+        raise
+    except DAMAGED as error:
+        raise ValueError(
+            f"{path}, byte {path.stat().st_size}: not a readable .npz archive, whose arrays are "
+            f"listed at its end ({shorten(error)})."
+        ) from error
+
+
+def _open_member(archive: zipfile.ZipFile, path: Path, name: str) -> IO[bytes]:
+    """Open one array."""
+    try:
+        return archive.open(f"{name}.npy")
+    except DAMAGED as error:
+        start = archive.getinfo(f"{name}.npy").header_offset
+        raise ValueError(
+            f"{path}, {name}, byte {start}: not a readable .npz archive ({shorten(error)})."
+        ) from error
 
 
 def _choose_rows(archive: zipfile.ZipFile, path: Path, part: str | None) -> str:
@@ -106,12 +122,9 @@ def read_batches(
         )
     size = batch_size(rows.shape[1], rows.dtype.itemsize)
     pieces = labels.blocks(size) if labels is not None else repeat(None)
-    try:
-        for block, piece in zip(rows.blocks(size), pieces, strict=False):
-            X, y = _split_label(block, label_place)
-            yield Batch(_as_floats(X), piece if y is None else y)
-    except DAMAGED as error:
-        raise ValueError(f"{rows.name}: damaged ({shorten(error)}).") from error
+    for block, piece in zip(rows.blocks(size), pieces, strict=False):
+        X, y = _split_label(block, label_place)
+        yield Batch(_as_floats(X), piece if y is None else y)
 
 
 def _split_label(

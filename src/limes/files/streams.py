@@ -42,6 +42,7 @@ class _Decompressed(io.RawIOBase):
     def __init__(self, stream: IO[bytes], path: Path) -> None:
         self._stream = stream
         self._path = path
+        self._n_read = 0
 
     def readable(self) -> bool:
         """Tell that one can read."""
@@ -49,8 +50,11 @@ class _Decompressed(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         """Fill a buffer, as far as it goes."""
-        with _damage_named(self._path):
-            return int(self._stream.readinto(buffer))  # type: ignore[attr-defined]
+        # As much as there is: what comes before the damage is counted.
+        with _damage_named(f"{self._path}, after {self._n_read} bytes of what it holds"):
+            n_more = int(self._stream.readinto1(buffer))  # type: ignore[attr-defined]
+        self._n_read += n_more
+        return n_more
 
 
 def shorten(error: BaseException) -> str:
@@ -60,15 +64,15 @@ def shorten(error: BaseException) -> str:
 
 
 @contextmanager
-def _damage_named(path: Path) -> Iterator[None]:
-    """Say which file is damaged where a decompressor gives up."""
+def _damage_named(place: str) -> Iterator[None]:
+    """Say which file is damaged, and about where, when a decompressor gives up."""
     try:
         yield
     except DAMAGED as error:
-        raise ValueError(f"{path}: damaged or cut short ({shorten(error)}).") from error
+        raise ValueError(f"{place}: damaged or cut short ({shorten(error)}).") from error
     except OSError as error:
         if error.errno is None:  # not the system's, but bz2's "Invalid data stream"
-            raise ValueError(f"{path}: damaged or cut short ({shorten(error)}).") from error
+            raise ValueError(f"{place}: damaged or cut short ({shorten(error)}).") from error
         raise
 
 

@@ -25,7 +25,7 @@ def open_parquet(path: Path) -> Iterator[Any]:
     try:
         table = pyarrow.parquet.ParquetFile(path, buffer_size=BUFFER_BYTES, pre_buffer=False)
     except (pyarrow.ArrowException, OSError) as error:
-        raise _named(path, error) from None
+        raise _named(_end_of(path), error) from None
     with table:
         yield table
 
@@ -37,7 +37,7 @@ def open_arrow(path: Path) -> Iterator[Any]:
         try:
             table = pyarrow.ipc.open_file(stream)
         except (pyarrow.ArrowException, OSError) as error:
-            raise _named(path, error) from None
+            raise _named(_end_of(path), error) from None
         yield table
 
 
@@ -46,7 +46,9 @@ def parquet_batches(table: Any, path: Path, columns: Columns, *, keep: bool) -> 
     names = None if keep else [*columns.features, *filter(None, [columns.label])]
     size = batch_size(len(columns.features), itemsize=4)
     batches = table.iter_batches(batch_size=size, columns=names, use_threads=False)
-    return as_batches(batches, path, columns, keep=keep)
+    metadata = table.metadata
+    ends = np.cumsum([metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)])
+    return as_batches(batches, path, columns, keep=keep, ends=ends)
 
 
 def arrow_batches(table: Any, path: Path, columns: Columns, *, keep: bool) -> Iterator[Batch]:
@@ -61,7 +63,12 @@ def arrow_batches(table: Any, path: Path, columns: Columns, *, keep: bool) -> It
 
 
 def as_batches(
-    tables: Iterator[Any], path: Path, columns: Columns, *, keep: bool
+    tables: Iterator[Any],
+    path: Path,
+    columns: Columns,
+    *,
+    keep: bool,
+    ends: NDArray[Any] | None = None,
 ) -> Iterator[Batch]:
     """Turn record batches into rows.
 
@@ -75,6 +82,8 @@ def as_batches(
         Which to use.
     keep : bool
         Whether to hand on all columns beside the rows.
+    ends : ndarray of int, default=None
+        Rows up to the end of each row group, for messages.
 
     Yields
     ------
@@ -88,7 +97,9 @@ def as_batches(
                 yield _as_batch(table, path, columns, n_before, keep)
             n_before += table.num_rows
     except (pyarrow.ArrowException, OSError) as error:
-        raise _named(path, error) from None
+        # A piece may reach over several row groups.
+        group = "" if ends is None else f" (row group {np.sum(ends <= n_before) + 1} or later)"
+        raise _named(f"{path}, after row {n_before}{group}", error) from None
 
 
 def _as_batch(table: Any, path: Path, columns: Columns, n_before: int, keep: bool) -> Batch:
@@ -150,11 +161,16 @@ def _refuse_nulls(column: Any, name: str, n_before: int) -> None:
         raise ValueError(f"{name}, row {row + 1}: expected a value, found none.")
 
 
-def _named(path: Path, error: Exception) -> Exception:
-    """Say which file is wrong; the system's own errors say so themselves."""
+def _end_of(path: Path) -> str:
+    """Name the end of a file, where a table says what it holds."""
+    return f"{path}, byte {path.stat().st_size}" if path.is_file() else str(path)
+
+
+def _named(place: str, error: Exception) -> Exception:
+    """Say which file is wrong, and about where; the system's own errors say so themselves."""
     if isinstance(error, OSError) and error.errno is not None:
         return error
-    return ValueError(f"{path}: {shorten(error)}")
+    return ValueError(f"{place}: {shorten(error)}")
 
 
 class TableWriter:

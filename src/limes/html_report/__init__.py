@@ -2,10 +2,13 @@
 
 from limes.html_report.answers import Answers, Comparison, ask, compare_answers, time_models
 from limes.html_report.page import html_report, render
+from limes.html_report.tally import Counted, Tally
 
 __all__ = [
     "Answers",
     "Comparison",
+    "Counted",
+    "Tally",
     "ask",
     "compare_answers",
     "html_report",

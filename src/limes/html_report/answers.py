@@ -8,14 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limes._typing import Array, Labels
+from limes.html_report.tally import Counted
 from limes.report import compare, pickled_size
-from limes.scores import (
-    accuracy_score,
-    agreement,
-    brier_score,
-    confusion_matrix,
-    uncertainty_coefficient,
-)
+from limes.scores import uncertainty_of_counts
 
 # Rows that times are taken on.
 N_TIMED = 2000
@@ -29,10 +24,8 @@ class Answers:
     ----------
     name : str
         What it is.
-    labels : ndarray of shape (n_rows,)
-        Predicted.
-    probabilities : ndarray of shape (n_rows, n_classes), or None
-        None where it gives none.
+    counted : Counted
+        Its answers, beside the truth where that is known.
     microseconds : float
         Time of a row, in a batch.
     n_bytes : int
@@ -40,10 +33,14 @@ class Answers:
     """
 
     name: str
-    labels: Labels
-    probabilities: Array | None
+    counted: Counted
     microseconds: float
     n_bytes: int
+
+    @property
+    def has_probabilities(self) -> bool:
+        """Whether it gave any."""
+        return self.counted.has_probabilities
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,26 +53,31 @@ class Comparison:
         Of the model that is shown.
     source : Answers or None
         Of what it replaces, where that is at hand.
-    y : ndarray of shape (n_rows,), or None
-        True labels.
     classes : ndarray of shape (n_classes,)
         Labels that the models know, in the order of the probabilities.
+    n_same : int, default=0
+        Rows with the same label from both.
     """
 
     fast: Answers
     source: Answers | None
-    y: Labels | None
     classes: Labels
+    n_same: int = 0
 
     @property
     def n_rows(self) -> int:
         """Number of rows."""
-        return len(self.fast.labels)
+        return self.fast.counted.n_rows
+
+    @property
+    def has_truth(self) -> bool:
+        """Whether the true labels are known."""
+        return self.fast.counted.truths is not None
 
     @property
     def agreement(self) -> float | None:
         """Share of rows with the source's label."""
-        return None if self.source is None else agreement(self.source.labels, self.fast.labels)
+        return None if self.source is None else self.n_same / self.n_rows
 
     @property
     def speed_up(self) -> float | None:
@@ -87,12 +89,12 @@ class Comparison:
     @property
     def all_classes(self) -> Labels:
         """The labels of the models, and those that only the truth has."""
-        return self.classes if self.y is None else np.union1d(self.classes, self.y)
+        truths = self.fast.counted.truths
+        return self.classes if truths is None else np.union1d(self.classes, truths)
 
     def confusion(self, answers: Answers) -> NDArray[np.int64]:
         """Return how many rows of each true class (down) got each label (across)."""
-        assert self.y is not None
-        return confusion_matrix(self.y, answers.labels, labels=self.all_classes)
+        return answers.counted.confusion(self.all_classes)
 
 
 def compare_answers(comparison: Comparison) -> dict[str, Any]:
@@ -136,7 +138,7 @@ def score(answers: Answers, comparison: Comparison) -> dict[str, Any]:
     dict
         Plain numbers.
     """
-    y = comparison.y
+    counted = answers.counted
     found: dict[str, Any] = {
         "name": answers.name,
         "accuracy": None,
@@ -145,13 +147,13 @@ def score(answers: Answers, comparison: Comparison) -> dict[str, Any]:
         "microseconds_a_row": answers.microseconds,
         "n_bytes": answers.n_bytes or None,
     }
-    if y is None:
+    if counted.truths is None:
         return found
-    found["accuracy"] = float(accuracy_score(y, answers.labels))
-    if len(np.unique(y)) > 1:
-        found["uncertainty_coefficient"] = uncertainty_coefficient(y, answers.labels)
-    if answers.probabilities is not None and np.isin(y, comparison.classes).all():
-        found["brier_score"] = brier_score(y, answers.probabilities, classes=comparison.classes)
+    found["accuracy"] = int(counted.rows[counted.truths == counted.labels].sum()) / counted.n_rows
+    if len(np.unique(counted.truths)) > 1:
+        found["uncertainty_coefficient"] = uncertainty_of_counts(counted.contingency())
+    if counted.has_probabilities and np.isin(counted.truths, comparison.classes).all():
+        found["brier_score"] = counted.brier_score(comparison.classes)
     found["confusion"] = comparison.confusion(answers).tolist()
     return found
 

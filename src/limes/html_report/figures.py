@@ -12,12 +12,12 @@ from limes._typing import Array, Codes, Labels
 from limes.classifier import BordersClassifier
 from limes.html_report.answers import Answers, Comparison
 from limes.html_report.planes import Plane, borders_near
+from limes.html_report.tally import N_BINS
 from limes.plotting import COLOURS, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-N_BINS = 10
 # Fewer rows in a bin say nothing about a share.
 MIN_BIN_ROWS = 10
 # Places along each axis at which the regions are asked for.
@@ -62,7 +62,7 @@ def draw_reliability(comparison: Comparison, ax: "Axes") -> None:
     ax.plot([0, 1], [0, 1], color="0.6", linewidth=1, linestyle="--", label="perfect")
     shown = [(comparison.source, COLOURS[1], "s"), (comparison.fast, COLOURS[0], "o")]
     for answers, shade, marker in shown:
-        if answers is not None and answers.probabilities is not None:
+        if answers is not None and answers.has_probabilities:
             forecast, observed, _ = reliability(answers, comparison)
             ax.plot(forecast, observed, color=shade, marker=marker, label=answers.name)
     ax.set(xlim=(0, 1), ylim=(0, 1), xlabel="forecast probability", ylabel="observed share")
@@ -83,8 +83,8 @@ def draw_counts(comparison: Comparison, ax: "Axes") -> None:
     edges = np.linspace(0, 1, N_BINS + 1)
     shown = [(comparison.source, COLOURS[1], "s"), (comparison.fast, COLOURS[0], "o")]
     for answers, shade, _ in shown:
-        if answers is not None and answers.probabilities is not None:
-            counts = np.histogram(_forecasts(answers, comparison), edges)[0]
+        if answers is not None and answers.has_probabilities:
+            counts = answers.counted.bins.sum(axis=0)
             ax.stairs(counts, edges, color=shade, linewidth=1.8, label=answers.name)
     ax.set(xlim=(0, 1), ylim=(0, None), xlabel="forecast probability", ylabel="rows")
 
@@ -109,22 +109,12 @@ def reliability(answers: Answers, comparison: Comparison) -> tuple[Array, Array,
     counts : ndarray
         Rows of these bins.
     """
-    forecast = _forecasts(answers, comparison)
-    is_binary = len(comparison.classes) == 2
-    is_right = comparison.y == (comparison.classes[1] if is_binary else answers.labels)
-    bins = np.minimum((forecast * N_BINS).astype(np.intp), N_BINS - 1)
-    counts = np.bincount(bins, minlength=N_BINS)
+    counted, is_binary = answers.counted, len(comparison.classes) == 2
+    is_right = counted.truths == (comparison.classes[1] if is_binary else counted.labels)
+    counts = counted.bins.sum(axis=0)
     has_rows = counts >= MIN_BIN_ROWS
-    sums = [np.bincount(bins, one, N_BINS)[has_rows] for one in (forecast, is_right)]
+    sums = [one.sum(axis=0)[has_rows] for one in (counted.forecasts, counted.bins[is_right])]
     return sums[0] / counts[has_rows], sums[1] / counts[has_rows], counts[has_rows]
-
-
-def _forecasts(answers: Answers, comparison: Comparison) -> Array:
-    """Return the probability of the second of two classes, or the largest of more."""
-    assert answers.probabilities is not None
-    if len(comparison.classes) == 2:
-        return answers.probabilities[:, 1]
-    return answers.probabilities.max(axis=1)
 
 
 def draw_confusion(matrix: NDArray[np.int64], classes: Labels, ax: "Axes") -> None:

@@ -25,6 +25,7 @@ from limes.html_report.figures import (
 )
 from limes.html_report.planes import find_plane
 from limes.html_report.style import PAGE
+from limes.html_report.tally import Counted, Tally
 
 # More classes than this are a picture instead of a table of numbers.
 MAX_TABLE_CLASSES = 12
@@ -76,20 +77,21 @@ def html_report(
     rows = _as_rows(X)
     times = time_models(fast, source, rows)
     models = [(fast, name_of(fast)), *([(source, name_of(source))] if source is not None else [])]
+    truth = None if y is None else np.asarray(y)
+    given = [ask(model, rows) for model, _ in models]
     answers = [
-        Answers(name, *ask(model, rows), *measured)
-        for (model, name), measured in zip(models, times, strict=True)
+        Answers(name, _count(fast.classes_, truth, *own), *measured)
+        for (_, name), own, measured in zip(models, given, times, strict=True)
     ]
+    n_same = int(np.sum(given[0][0] == given[-1][0]))
     comparison = Comparison(
-        answers[0],
-        answers[1] if source is not None else None,
-        None if y is None else np.asarray(y),
-        fast.classes_,
+        answers[0], answers[1] if source is not None else None, fast.classes_, n_same
     )
-    return render(fast, comparison, rows, title=title)
+    shown = given[0][0] if truth is None else truth
+    return render(fast, comparison, rows, shown, title=title)
 
 
-def render(fast: Any, comparison: Comparison, X: Any, *, title: str) -> str:
+def render(fast: Any, comparison: Comparison, X: Any, y: Labels, *, title: str) -> str:
     """Write the page from results.
 
     Parameters
@@ -100,6 +102,8 @@ def render(fast: Any, comparison: Comparison, X: Any, *, title: str) -> str:
         All answers.
     X : ndarray or sparse matrix of shape (n_drawn, n_features)
         The first rows, for the picture.
+    y : ndarray of shape (n_drawn,)
+        Their labels: the true ones, where they are known.
     title : str
         Of the page.
 
@@ -114,7 +118,7 @@ def render(fast: Any, comparison: Comparison, X: Any, *, title: str) -> str:
         _confusions(comparison),
         _reliability(comparison),
         _tradeoff(fast),
-        _borders(fast, comparison, X),
+        _borders(fast, X, y),
     ]
     return Template(PAGE).substitute(
         title=escape(title),
@@ -150,6 +154,13 @@ def _as_rows(X: Any) -> Any:
         return np.asarray(X)
     is_small = X.shape[0] * X.shape[1] <= MAX_NUMBERS
     return X.toarray() if is_small else sparse.csr_matrix(X)
+
+
+def _count(classes: Labels, y: Labels | None, labels: Labels, probabilities: Any) -> Counted:
+    """Count the answers to all rows."""
+    tally = Tally(classes)
+    tally.add(y, labels, probabilities)
+    return tally.sum_up()
 
 
 def _find_source(fast: BordersClassifier) -> Any:
@@ -213,7 +224,7 @@ def _scores(comparison: Comparison) -> str:
 
 def _confusions(comparison: Comparison) -> str:
     """Return the confusion matrices side by side."""
-    if comparison.y is None:
+    if not comparison.has_truth:
         return ""
     models = [one for one in (comparison.source, comparison.fast) if one is not None]
     is_small = len(comparison.all_classes) <= MAX_TABLE_CLASSES
@@ -259,7 +270,7 @@ def _confusion_image(comparison: Comparison, answers: Answers) -> str:
 
 def _reliability(comparison: Comparison) -> str:
     """Return the reliability diagram."""
-    if comparison.y is None or comparison.fast.probabilities is None:
+    if not comparison.has_truth or not comparison.fast.has_probabilities:
         return ""
     figure, axes = small_figure()
     draw_reliability(comparison, axes)
@@ -301,19 +312,18 @@ def _as_row(entry: Any) -> dict[str, Any] | None:
     return row if {"cost", "agreement"} <= set(row) else None
 
 
-def _borders(fast: Any, comparison: Comparison, X: Any) -> str:
+def _borders(fast: Any, X: Any, y: Labels) -> str:
     """Return the picture of the borders."""
     is_drawable = isinstance(fast, BordersClassifier) and X.shape[1] >= 2
-    n_drawn = min(MAX_DRAWN, X.shape[0], comparison.n_rows)
+    n_drawn = min(MAX_DRAWN, X.shape[0])
     if not is_drawable or n_drawn < 3 or n_drawn * X.shape[1] > MAX_NUMBERS:
         return ""
     rows = X[:n_drawn]
     dense = np.asarray(rows.toarray() if sparse.issparse(rows) else rows, dtype=np.float64)
-    labels: Labels = comparison.fast.labels if comparison.y is None else comparison.y
     names = getattr(fast, "feature_names_in_", None)
     plane = find_plane(dense, None if names is None else tuple(map(str, names)))
     figure, axes = small_figure(8.4, 5.6)
-    draw_plane(fast, plane, X=dense, y=labels[:n_drawn], ax=axes)
+    draw_plane(fast, plane, X=dense, y=y[:n_drawn], ax=axes)
     alt = (
         f"Decision regions of {len(fast.classes_)} classes in a plane, with rows, border points "
         "and an arrow across the border at each."

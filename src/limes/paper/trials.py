@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 
 from limes.bench.machine import machine, versions
 from limes.bench.threads import limit_threads
-from limes.bench.timing import Timing, affordable_rows, time_in_turns
 from limes.paper.cases import Case
 from limes.paper.methods import METHODS, Answer
 from limes.paper.rows import Row, Trial
 from limes.scores import accuracy_score, agreement, uncertainty_coefficient
+from limes.timing import Timing, affordable_rows, time_in_turns
 
 # A batch has so many rows at least, so that the call itself does not count; test rows are
 # repeated where there are fewer.

@@ -37,7 +37,7 @@ class Settings:
     n_borders : int or None
         Border points of each map; None leaves it to the scheme.
     placement : str
-        Between which rows to search.
+        Between which rows to search; 'auto' is to be chosen before any map is made.
     blend : int or None
         Number of nearest points whose functions are averaged; None leaves it to the scheme.
     tolerance : float
@@ -231,9 +231,8 @@ def map_border(
     BorderMap
         At most ``settings.n_borders`` points.
     """
-    if settings.level:
-        source = Shifted(source, settings.level)
-    rows = ground.rows[_draw_rows(ground.codes, classes, rng)]
+    source = shift_border(source, settings)
+    rows = ground.rows[draw_rows(ground.codes, classes, rng)]
     sides = split_sides(source, rows)
     n_borders = settings.n_borders or DEFAULT_BORDERS
     pairs = place_pairs(sides, n_borders, placement=settings.placement, rng=rng)
@@ -247,8 +246,41 @@ def map_border(
     )
 
 
-def _draw_rows(codes: Codes, classes: list[int], rng: np.random.Generator) -> Codes:
-    """Return the rows of some classes, a random part of a large class."""
+def shift_border(source: Source, settings: Settings) -> Source:
+    """Return the border at the decision value that is asked for.
+
+    Parameters
+    ----------
+    source : Source
+        The border at zero.
+    settings : Settings
+        With the level.
+
+    Returns
+    -------
+    Source
+        The same where the level is zero.
+    """
+    return Shifted(source, settings.level) if settings.level else source
+
+
+def draw_rows(codes: Codes, classes: list[int], rng: np.random.Generator) -> Codes:
+    """Return the rows of some classes, a random part of a large class.
+
+    Parameters
+    ----------
+    codes : ndarray of shape (n_rows,)
+        Class numbers.
+    classes : list of int
+        The classes wanted.
+    rng : Generator
+        Draws.
+
+    Returns
+    -------
+    ndarray of int
+        Row numbers.
+    """
     own = [np.flatnonzero(codes == one) for one in classes]
     kept = [
         rows if len(rows) <= MAX_CLASS_ROWS else rng.choice(rows, MAX_CLASS_ROWS, replace=False)

@@ -1,6 +1,6 @@
 """The whole search: from a fitted classifier and rows to the border maps of a scheme."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -13,6 +13,7 @@ from limes.rows import choose_rows, keep_aside
 from limes.schemes.choosing import Trial, fit_shared
 from limes.schemes.fitting import Ground, Settings, fit_one_vs_rest, fit_pairwise
 from limes.schemes.judging import Judges, Lot, unseen_margins
+from limes.schemes.placing import borders_of, choose_placement
 from limes.schemes.protocol import Scheme
 from limes.schemes.shortlist_fitting import fit_shortlist
 from limes.schemes.tree_fitting import fit_tree
@@ -39,12 +40,15 @@ class Survey:
         Labels.
     judges : Judges
         Raw rows that the search did not see, with the source's classes of them.
+    placement : str or None
+        Between which rows borders were searched; None where none were.
     """
 
     scheme: Scheme
     trials: list[Trial]
     classes: Labels
     judges: Judges
+    placement: str | None
 
 
 def survey(
@@ -111,11 +115,36 @@ def survey(
     ground = Ground(rows[~is_aside], members[~is_aside], before, judges)
     if scheme == "auto":
         scheme = "shared" if refine and not settings.level else "pairwise"
+    settings = _choose_placement(scheme, source, ground, settings, refine, seed, verbose)
     fitted, trials = _fit(scheme, source, ground, settings, refine, seed, n_jobs, verbose)
     # A function of rows has no labels of its own.
     is_nameless = y is not None and not hasattr(inner, "classes_")
     classes = np.unique(np.asarray(y)) if is_nameless else np.asarray(source.classes)
-    return Survey(fitted, trials, classes, judges)
+    placement = settings.placement if _is_searched(scheme, settings, refine) else None
+    return Survey(fitted, trials, classes, judges, placement)
+
+
+def _is_searched(scheme: str, settings: Settings, refine: bool) -> bool:
+    """Tell whether the maps of a scheme are points on borders, not fitted to the source."""
+    is_fitted = scheme == "shared" or (scheme in REFINED and refine and not settings.level)
+    return not is_fitted
+
+
+def _choose_placement(
+    scheme: str,
+    source: MulticlassSource,
+    ground: Ground,
+    settings: Settings,
+    refine: bool,
+    seed: np.random.SeedSequence,
+    verbose: int,
+) -> Settings:
+    """Return the settings with a placement, chosen by measurement where that is left to us."""
+    if settings.placement != "auto" or not _is_searched(scheme, settings, refine):
+        return settings
+    borders = borders_of(scheme, source, ground)
+    found = choose_placement(borders, source, ground, settings, seed=seed, verbose=verbose)
+    return replace(settings, placement=found)
 
 
 def _fit(

@@ -1,6 +1,5 @@
 """What a user asks of a map: how well it must agree, and what it may cost."""
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -8,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limes.schemes.protocol import Scheme
+from limes.timing import time_in_turns
 
 # Rows of a timing, how often it is taken, and the most points that limits leave room for.
 N_TIMED = 20_000
@@ -84,12 +84,8 @@ def time_row(scheme: Scheme, rows: NDArray[np.floating]) -> float:
     """
     batch = np.resize(rows, (N_TIMED, rows.shape[1])).astype(np.float32)
     scheme.classify(batch[:100])
-    best = np.inf
-    for _ in range(N_TURNS):
-        start = time.perf_counter()
-        scheme.classify(batch)
-        best = min(best, time.perf_counter() - start)
-    return 1e6 * best / N_TIMED
+    (best,) = time_in_turns([lambda: scheme.classify(batch)], n_turns=N_TURNS, turn_seconds=0.0)
+    return 1e6 * best.seconds / N_TIMED
 
 
 def sizes_within(

@@ -13,6 +13,8 @@ Call = Callable[[], Any]
 TURN_SECONDS = 0.05
 # The first guess at the time of a row is made on this many.
 PROBE_ROWS = 100
+# A call takes at least this, whatever the clock says.
+CLOCK_SECONDS = 1e-9
 
 
 class Timing(NamedTuple):
@@ -90,7 +92,7 @@ def _quickest(call: Call, turn_seconds: float) -> Timing:
         start, start_cpu = time.perf_counter(), time.process_time()
         call()
         cpu = time.process_time() - start_cpu
-        taken = time.perf_counter() - start
+        taken = max(time.perf_counter() - start, CLOCK_SECONDS)
         best = min(best, Timing(taken, cpu / taken))
         if time.perf_counter() >= end:
             return best
