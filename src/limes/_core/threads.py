@@ -1,6 +1,7 @@
 """How many threads a call may use: never more than the caller's share of the machine."""
 
 import os
+import sys
 import threading
 from numbers import Integral
 from typing import Any
@@ -36,8 +37,11 @@ def thread_count(n_jobs: int | None = None) -> int:
         return 1
     from joblib import cpu_count, effective_n_jobs
 
-    asked = min(effective_n_jobs(n_jobs), cpu_count(), _openmp_limit(cpu_count()))
-    return 1 if _is_spoken_for() else max(1, int(asked))
+    # Counting processors reads files, so it comes last.
+    limit = _openmp_limit()
+    if limit == 1 or _is_spoken_for():
+        return 1
+    return max(1, int(min(limit, effective_n_jobs(n_jobs), cpu_count())))
 
 
 def check_jobs(n_jobs: Any) -> None:
@@ -75,11 +79,11 @@ def _is_spoken_for() -> bool:
     return is_nested and not has_share
 
 
-def _openmp_limit(otherwise: int) -> int:
+def _openmp_limit() -> int:
     """Return how many OpenMP threads may run, which is where threadpoolctl sets its limits."""
     try:
         from sklearn.utils._openmp_helpers import _openmp_effective_n_threads
     except ImportError:  # private in scikit-learn: the environment still tells
         first = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
-        return max(1, int(first)) if first.isdigit() else otherwise
+        return max(1, int(first)) if first.isdigit() else sys.maxsize
     return int(_openmp_effective_n_threads())
