@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.neighbors import NearestNeighbors
 
-from limes._typing import Array
+from limes._typing import Array, Codes
 
 # A column with no more different values than this is a category: between two there is nothing.
 MAX_CATEGORIES = 5
@@ -79,7 +79,15 @@ def spread_rows(
     chance /= chance.sum()
     is_category = find_categories(rows)
     parts = [
-        _step(rows, starts, neighbors, chance, int(n_wanted * share), length, is_category, rng)
+        _step(
+            rows,
+            starts,
+            neighbors,
+            rng.choice(len(starts), size=int(n_wanted * share), p=chance),
+            length,
+            is_category,
+            rng,
+        )
         for length, share in (*STEPS, (None, BETWEEN_SHARE))
     ]
     return np.concatenate(parts)
@@ -87,7 +95,7 @@ def spread_rows(
 
 def make_twins(
     rows: Array, n_starts: int, n_wanted: int, *, search: Array, rng: np.random.Generator
-) -> Array:
+) -> tuple[Array, Codes]:
     """Make rows as like the first ones as those are like each other.
 
     Parameters
@@ -105,18 +113,20 @@ def make_twins(
 
     Returns
     -------
-    ndarray of shape (n_wanted, n_features)
+    twins : ndarray of shape (about n_wanted, n_features)
         New rows: half of them by shorter steps, half by longer ones.
+    starts : ndarray of int of the same length
+        The row that each was made from.
     """
     starts = np.arange(n_starts)
     neighbors = _near_rows(search, starts, rng)
-    even = np.full(n_starts, 1.0 / n_starts)
     is_category = find_categories(rows)
+    picks = [rng.integers(n_starts, size=n_wanted // 2) for _ in STEPS]
     parts = [
-        _step(rows, starts, neighbors, even, n_wanted // 2, length, is_category, rng)
-        for length, _ in STEPS
+        _step(rows, starts, neighbors, picked, length, is_category, rng)
+        for picked, (length, _) in zip(picks, STEPS, strict=True)
     ]
-    return np.concatenate(parts).astype(np.float64)
+    return np.concatenate(parts).astype(np.float64), np.concatenate(picks)
 
 
 def make_between(rows: Array, n_wanted: int, rng: np.random.Generator) -> Array:
@@ -172,16 +182,14 @@ def _step(
     rows: Array,
     starts: NDArray[np.intp],
     neighbors: NDArray[np.intp],
-    chance: Array,
-    n_wanted: int,
+    picked: Codes,
     length: float | None,
     is_category: NDArray[np.bool_],
     rng: np.random.Generator,
 ) -> NDArray[np.float32]:
-    """Make new rows of one kind; without a length, somewhere on the way to a neighbour."""
-    picked = rng.choice(len(starts), size=n_wanted, p=chance)
+    """Make a new row of one kind for each pick; without a length, on the way to a neighbour."""
     start = rows[starts[picked]]
-    n_near = neighbors.shape[1]
+    n_wanted, n_near = len(picked), neighbors.shape[1]
     near = rows[neighbors[picked, rng.integers(n_near, size=n_wanted)]]
     far = rows[neighbors[picked, rng.integers(n_near, size=n_wanted)]]
     along = rng.random((n_wanted, 1))

@@ -45,7 +45,7 @@ def rows_without_data(model: Any, rng: np.random.Generator) -> Array:
     n_made = int(np.clip(MADE_A_ROW * len(kept), MIN_MADE, MAX_MADE))
     parts = [kept, make_between(kept, n_made // 2, rng)]
     if len(kept) > 2:
-        parts.append(make_twins(kept, len(kept), n_made - n_made // 2, search=kept, rng=rng))
+        parts.append(make_twins(kept, len(kept), n_made - n_made // 2, search=kept, rng=rng)[0])
     rows = np.concatenate(parts)
     return rows if before is None else before.undo(rows)
 

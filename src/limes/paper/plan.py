@@ -43,8 +43,8 @@ MATCHED = ("borders", "limes")
 # Methods that give the same every time on the same split, the linear ones almost.
 STEADY = ("linear", "svm", "svm-probability", "agf")
 N_TRIALS = 10
-# Trials of limes' default, which takes seconds where the paper's borders take a blink, where all have
-# one split; and of the accelerated AGF where one takes minutes.
+# Trials of limes' default where all have one split, since a fit takes seconds; and of the
+# accelerated AGF where one takes minutes.
 N_LIMES_TRIALS = 3
 N_SLOW_TRIALS = 1
 

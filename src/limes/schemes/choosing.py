@@ -184,10 +184,12 @@ def is_settled(trials: list[Trial], min_agreement: float | None = None) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class _Made:
-    """A scheme with its line of the trade-off, and its agreement where all classes count alike."""
+    """A scheme with its line of the trade-off, and two agreements with the source to choose by."""
 
     scheme: Scheme
     trial: Trial
+    # As if all rows were independent, and where all classes count alike.
+    plain: tuple[float, float]
     balance: tuple[float, float]
 
 
@@ -223,8 +225,9 @@ class _Workshop:
 
     def choose(self, tried: list[_Made]) -> int:
         """Return which one to take."""
-        trials, balances = [one.trial for one in tried], [one.balance for one in tried]
-        return choose(trials, self.settings.targets.min_agreement, balances)
+        plain = [replace(one.trial, error=one.plain[1]) for one in tried]
+        balances = [one.balance for one in tried]
+        return choose(plain, self.settings.targets.min_agreement, balances)
 
     def _try(self, n_points: int, blend: int, seed: np.random.SeedSequence) -> _Made:
         """Make a map in a short time, and tell what came out."""
@@ -300,9 +303,10 @@ class _Workshop:
         codes = self._join(one).classify(self.judging)
         scheme = self._join(one.after(self.ground.before))
         n_blended = min(blend, max(one.n_borders - 1, 1))
-        agreement = self.judges.agreement(codes)
+        judges = self.judges
+        agreement = judges.agreement(codes)
         trial = Trial(scheme.name, scheme.n_borders, n_blended, scheme.cost, *agreement)
-        return _Made(scheme, trial, self.judges.balanced_agreement(codes))
+        return _Made(scheme, trial, judges.plain_agreement(codes), judges.balanced_agreement(codes))
 
     def _sharpened(self, one: BorderMap) -> BorderMap:
         """Return a fitted map with probabilities like the source's."""

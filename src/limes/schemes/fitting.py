@@ -107,7 +107,7 @@ def enough_judges(source: MulticlassSource, ground: Ground) -> tuple[Judges, Arr
     if len(judges.rows) >= MIN_JUDGES:
         return judges, moved
     rows = np.concatenate([moved, ground.rows])
-    twins = make_twins(rows, len(rows), N_TWINS, search=rows, rng=np.random.default_rng(0))
+    twins, _ = make_twins(rows, len(rows), N_TWINS, search=rows, rng=np.random.default_rng(0))
     rows = np.concatenate([rows, twins])
     return Judges.evenly(rows, source.codes(rows)), rows
 

@@ -43,11 +43,14 @@ class Judges:
         The source's class numbers of them.
     weights : ndarray of shape (n_rows,)
         What each stands for; they sum to 1.
+    groups : ndarray of int of shape (n_rows,), or None
+        Rows of one number were made from the same row, and err together; None where none were made.
     """
 
     rows: Array
     codes: Codes
     weights: Array
+    groups: Codes | None = None
 
     @classmethod
     def evenly(cls, rows: Array, codes: Codes) -> "Judges":
@@ -67,7 +70,29 @@ class Judges:
         agreement : float
             nan where there are no rows.
         error : float
-            The deviation of a share after hits and misses, with half of each known beforehand.
+            The deviation of a share after hits and misses, with half of each known beforehand;
+            where rows were made from others, that of the sums over those.
+        """
+        agreement, error = _weighted_agreement(self.weights, codes != self.codes)
+        if self.groups is None:
+            return agreement, error
+        return agreement, _grouped_error(self.weights, codes != self.codes, self.groups)
+
+    def plain_agreement(self, codes: Codes) -> tuple[float, float]:
+        """Return the same with the error as if all rows were independent.
+
+        That is nearer to the error of the difference of two maps on the same rows, which err
+        together.
+
+        Parameters
+        ----------
+        codes : ndarray of shape (n_rows,)
+            Class numbers by the map.
+
+        Returns
+        -------
+        agreement, error : float
+            As of ``agreement``.
         """
         return _weighted_agreement(self.weights, codes != self.codes)
 
@@ -98,6 +123,15 @@ def _weighted_agreement(weights: Array, is_missed: NDArray[np.bool_]) -> tuple[f
     # Misses, not hits, are summed: where there is none, agreement is exactly 1.
     agreement = 1.0 - float(weights @ is_missed)
     return agreement, agreement_error(agreement * n_worth, n_worth)
+
+
+def _grouped_error(weights: Array, is_missed: NDArray[np.bool_], groups: Codes) -> float:
+    """Return the standard error of a share of hits where the rows of a group err together."""
+    agreement = 1.0 - float(weights @ is_missed)
+    sums = np.bincount(groups, weights * (is_missed - (1.0 - agreement)))
+    n_worth = 1.0 / float(np.square(np.bincount(groups, weights)).sum())
+    # A few misses tell little of their own spread.
+    return float(np.hypot(np.sqrt(np.square(sums).sum()), agreement_error(n_worth, n_worth)))
 
 
 def agreement_error(hits: float, n_rows: float) -> float:
@@ -182,7 +216,7 @@ class Lot:
         real = self.judges(places)
         mates = rng.permutation(np.flatnonzero(~is_aside))[:MAX_MATES]
         all_places = np.concatenate([places, mates])
-        twins = make_twins(
+        twins, starts = make_twins(
             self._raw(all_places), len(places), N_TWINS, search=self.rows[all_places], rng=rng
         )
         moved = twins if self.before is None else self.before.apply(twins)
@@ -191,6 +225,7 @@ class Lot:
             np.concatenate([real.rows, twins]),
             np.concatenate([real.codes, self.codes_of(moved)]),
             match_kinds(margins, unseen),
+            np.concatenate([np.arange(len(places)), starts]),
         )
 
     def _raw(self, places: Codes) -> Array:
