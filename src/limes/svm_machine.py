@@ -156,7 +156,8 @@ class SvmMachine:
             Positive for the second class of the pair.
         """
         rows = self._check_rows(X)
-        values = np.empty((rows.shape[0], len(self.intercepts)))
+        # Pair by pair in memory, as everybody goes through them.
+        values = np.empty((rows.shape[0], len(self.intercepts)), order="F")
         for block, left in self._extended_blocks(rows, self._class_sides):
             sums = [part.extended_sums(left, weights) for part, weights in self._class_sides]
             for pair, (first, second) in enumerate(class_pairs(self.n_classes)):

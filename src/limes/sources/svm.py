@@ -84,7 +84,7 @@ class SvmSource(MulticlassSource):
         if not self.decides_by_vote:
             values += self.shifts / self.slopes
         values *= 0.5 * self._score_slopes()
-        scores = np.full((len(values), len(self.classes)), np.inf)
+        scores = np.full((len(values), len(self.classes)), np.inf, order="F")
         for place, (first, second) in enumerate(class_pairs(len(self.classes))):
             np.minimum(scores[:, first], -values[:, place], out=scores[:, first])
             np.minimum(scores[:, second], values[:, place], out=scores[:, second])
