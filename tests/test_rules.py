@@ -1,8 +1,10 @@
 """The rules that join maps, in the compiled core: their definition is ``codes`` of each scheme."""
 
 import datetime
+from collections import UserDict
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -222,6 +224,16 @@ def test_labels_of_any_type_come_back_as_they_are(labels):
 
 WRONG_ROWS = {
     "dict": ({0.0: 1, 1.0: 2}, TypeError, "array or a sequence of real numbers, got dict"),
+    "keys": (
+        UserDict({0: 5.0, 1: 6.0}),
+        TypeError,
+        "array or a sequence of real numbers, got .*UserDict",
+    ),
+    "frame": (
+        pd.DataFrame([[5.0, 6.0]]),
+        TypeError,
+        "array or a sequence of real numbers, got .*DataFrame",
+    ),
     "set": ({0.0, 1.0}, TypeError, "array or a sequence of real numbers, got set"),
     "text": ("ab", TypeError, "array or a sequence of real numbers, got str"),
     "bytes": (b"ab", TypeError, "float32 or float64"),
@@ -266,6 +278,12 @@ def test_a_wrong_row_is_refused_by_every_rule(rule, kind, predictors):
     with pytest.raises(error, match=message):
         predictors[rule](row)
     assert isinstance(predictors[rule]([0.0, 1.0]), int)  # and is none the worse
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_row_of_a_data_frame_is_a_row(rule, predictors):
+    row = pd.DataFrame([[0.5, -1.5]], columns=["b", "a"]).iloc[0]
+    assert predictors[rule](row) == predictors[rule]([0.5, -1.5])
 
 
 @pytest.mark.parametrize("rule", RULES)

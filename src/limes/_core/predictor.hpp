@@ -61,9 +61,11 @@ private:
         return names;
     }
 
-    // A list, a tuple or whatever has an order: a set has none, and a dictionary is no row.
+    // A list, a tuple or whatever has an order: a set has none, and what has keys (a dictionary, a
+    // data frame) would give those.
     nb::object call_sequence(nb::handle sequence) {
-        const bool is_row = PySequence_Check(sequence.ptr()) && !PyUnicode_Check(sequence.ptr());
+        const bool is_row = PySequence_Check(sequence.ptr()) && !PyUnicode_Check(sequence.ptr()) &&
+                            (!nb::hasattr(sequence, "keys") || is_series(sequence));
         PyObject* values = is_row ? PySequence_Tuple(sequence.ptr()) : nullptr;
         if (!values) {
             PyErr_Clear();
@@ -81,6 +83,11 @@ private:
             {reinterpret_cast<const char*>(numbers.data()), 1, 0, sizeof(double), true});
         numbers_ = std::move(numbers);
         return name(code);
+    }
+
+    // What has keys and yet gives its values in order, as one row of a data frame does.
+    static bool is_series(nb::handle object) {
+        return nb::hasattr(object, "ndim") && nb::object(object.attr("ndim")).equal(nb::int_(1));
     }
 
     static double read_number(nb::handle item, size_t place) {
