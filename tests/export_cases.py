@@ -267,7 +267,7 @@ class Expected:
     rounding: np.ndarray
 
     def assert_probabilities(self, found, tolerance):
-        """Check those of rows without a tie: all within their own rounding, all but a few closer."""
+        """Check rows without a tie: all within their own rounding, all but a few closer."""
         sure = ~self.is_tie
         assert sure.mean() > 0.8
         error = np.abs(found - self.probabilities).max(axis=1)[sure]
@@ -310,7 +310,8 @@ def in_dtype(fast, dtype):
 def is_uncertain(fast, X, dtype):
     """Rows whose label, and rows whose nearest point, may depend on how numbers are rounded.
 
-    Returned with how far the values may be off. The bounds are those of sums of products: one unit in the last place for each term.
+    Returned with how far the values may be off. The bounds are those of sums of products: one unit
+    in the last place for each term.
     """
     scheme, eps = fast.scheme_, np.finfo(dtype).eps
     packed = pack(scheme, np.float64)
