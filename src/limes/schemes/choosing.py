@@ -19,7 +19,6 @@ from limes.refine import (
     prepare_lessons,
 )
 from limes.schemes.fitting import Ground, Settings, enough_judges
-from limes.schemes.judging import Judges
 from limes.schemes.pairwise import PairwiseScheme
 from limes.schemes.protocol import Scheme
 from limes.schemes.shared import SharedScheme
@@ -37,8 +36,6 @@ WIDE_SECONDS = 2 * TRIAL_SECONDS
 RICH_BLEND, LEAN_BLEND = 8, 4
 # A map that is not this many times cheaper than its source is not worth trying.
 MIN_GAIN = 3
-# A class with fewer judges than this is judged by rows that the map was fitted to.
-MIN_CLASS_JUDGES = 50
 # Give up after this many steps up the ladder that bring no better agreement.
 PATIENCE = 2
 
@@ -211,7 +208,6 @@ class _Workshop:
         self.verbose = verbose
         self.judges, self.judging = enough_judges(source, ground)
         self.probabilities = source.probabilities(self.judging)
-        self.class_judges = self._find_class_judges()
 
     def climb(self, seeds: list[np.random.SeedSequence]) -> list[_Made]:
         """Try more and more points, until they stop to help; then blend fewer of them."""
@@ -307,19 +303,10 @@ class _Workshop:
         codes = self._join(one).classify(self.judging)
         scheme = self._join(one.after(self.ground.before))
         n_blended = min(blend, max(one.n_borders - 1, 1))
-        agreement = self.judges.agreement(codes)
+        judges = self.judges
+        agreement = judges.agreement(codes)
         trial = Trial(scheme.name, scheme.n_borders, n_blended, scheme.cost, *agreement)
-        by_class = self._join(one).classify(self.class_judges.rows)
-        balance = self.class_judges.balanced_agreement(by_class)
-        return _Made(scheme, trial, self.judges.plain_agreement(codes), balance)
-
-    def _find_class_judges(self) -> Judges:
-        """Return whom to ask about single classes: all real rows, where a class has few judges."""
-        counts = np.bincount(self.judges.codes, minlength=len(self.source.classes))
-        if counts.min() >= MIN_CLASS_JUDGES:
-            return replace(self.judges, rows=self.judging)
-        rows = self.ground.rows
-        return Judges.evenly(rows, self.source.codes(rows))
+        return _Made(scheme, trial, judges.plain_agreement(codes), judges.balanced_agreement(codes))
 
     def _sharpened(self, one: BorderMap) -> BorderMap:
         """Return a fitted map with probabilities like the source's."""
