@@ -141,7 +141,7 @@ def draw():
         "Made by `python benchmarks/accuracy.py` (and `--guard`), from the rows in",
         "`docs/accuracy/rows.csv`; means of the seeds. *Cost* is multiply-adds a row, the source's",
         "being support vectors times features. *Said* is `agreement_`, give or take its error,",
-        "beside the agreement found on the test rows. Seconds are those of one processor.\n",
+        "beside the agreement found on the test rows. Seconds are those of one processor, with other\nprograms running on the machine.\n",
         "## The paper's datasets\n",
         *table([name for name in listed if name in groups], groups),
         "\n## Others, by which nothing was chosen\n",
