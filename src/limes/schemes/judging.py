@@ -73,10 +73,10 @@ class Judges:
             The deviation of a share after hits and misses, with half of each known beforehand;
             where rows were made from others, that of the sums over those.
         """
-        agreement, error = _weighted_agreement(self.weights, codes != self.codes)
-        if self.groups is None:
-            return agreement, error
-        return agreement, _grouped_error(self.weights, codes != self.codes, self.groups)
+        agreement, error = self.plain_agreement(codes)
+        if self.groups is not None:
+            error = _grouped_error(self.weights, codes != self.codes, self.groups)
+        return agreement, error
 
     def plain_agreement(self, codes: Codes) -> tuple[float, float]:
         """Return the same with the error as if all rows were independent.
