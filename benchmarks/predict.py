@@ -72,7 +72,11 @@ def parse() -> argparse.Namespace:
 
 
 def lines(args: argparse.Namespace) -> Iterator[str]:
-    models = [train_model("2 classes", 2), train_model("6 classes", 6)]
+    models = [
+        train_model("2 classes", 2),
+        train_model("6 classes", 6),
+        train_model("4 classes of 6 heaps each", 4, n_heaps=6),
+    ]
     for model in models:
         yield whole_against_kernel(model, args.rows, args.turns)
     for model in models:
@@ -85,12 +89,18 @@ def lines(args: argparse.Namespace) -> Iterator[str]:
         yield memory(args.memory_rows, labels)
 
 
-def train_model(name: str, n_classes: int, labels: str = "int64") -> Model:
-    X, y = make_blobs(
-        4000, N_FEATURES, centers=n_classes, cluster_std=3.0, center_box=(-4, 4), random_state=0
+def train_model(name: str, n_classes: int, labels: str = "int64", n_heaps: int = 1) -> Model:
+    """Train a machine on round heaps; a few heaps a class give borders that need many points."""
+    X, heaps = make_blobs(
+        4000,
+        N_FEATURES,
+        centers=n_classes * n_heaps,
+        cluster_std=3.0 if n_heaps == 1 else 1.5,
+        center_box=(-4, 4),
+        random_state=0,
     )
-    X = X.astype(np.float32)
-    source = make_pipeline(StandardScaler(), SVC(C=10, gamma=0.5)).fit(X, y.astype(labels))
+    X, y = X.astype(np.float32), (heaps % n_classes).astype(labels)
+    source = make_pipeline(StandardScaler(), SVC(C=10, gamma=0.5)).fit(X, y)
     return Model(name, source, limes.accelerate(source, X, random_state=0))
 
 

@@ -62,6 +62,16 @@ def check_groups(path, double):
     assert_array_equal(chosen, definition.nearest(spec, X))
 
 
+def check_threads(path, double):
+    """Enough work for a second thread."""
+    rng = np.random.default_rng(6)
+    maps = random_spec(rng, 500, 30, draw=small_integers, blend=3).build(cpu=path, double=double)
+    X = small_integers(rng, (900, 30))
+    assert_array_equal(maps.decide(X, n_threads=2), maps.decide(X))
+    classifier = Classifier(maps)
+    assert_array_equal(classifier.classify(X, n_threads=2), classifier.classify(X))
+
+
 if __name__ == "__main__":
     projections = [None, np.eye(11)[:, :5]]
     for case in itertools.product(cpu_paths(), [False, True], [1, 3], [1, 37], projections):
@@ -70,4 +80,5 @@ if __name__ == "__main__":
         check_rules(*case)
     for case in itertools.product(cpu_paths(), [False, True]):
         check_groups(*case)
+        check_threads(*case)
     print("all tasks agree with their definition")

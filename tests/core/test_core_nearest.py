@@ -166,8 +166,12 @@ def test_infinite_and_overflowing_rows_stay_in_bounds(path):
     for blend in (1, 4):
         maps = random_spec(rng, 30, 6, blend=blend).build(cpu=path)
         X = rng.choice([0.0, 1.0, np.inf, -np.inf, 1e308, np.nan], size=(200, 6))
+        X[::9] = X[::9] == 0.0
+        is_plain = np.all((X == 0) | (X == 1), axis=1)
+        assert 0 < is_plain.sum() < 200
         assert np.all((maps.nearest(X) >= 0) & (maps.nearest(X) < 30))
-        assert maps.decide(X).shape == (200, 1)
+        assert_array_equal(maps.decide(X)[is_plain], maps.decide(X[is_plain]))
+        assert np.all(np.isnan(maps.decide(X)[np.isnan(X).any(axis=1)]))
 
 
 def test_a_map_is_chosen_by_its_index():

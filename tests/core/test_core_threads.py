@@ -11,7 +11,7 @@ from core_definition import random_spec
 from numpy.testing import assert_array_equal
 from threadpoolctl import threadpool_limits
 
-from limes._core import thread_count
+from limes._core import Classifier, thread_count
 
 
 @pytest.mark.parametrize("double", [False, True])
@@ -39,8 +39,10 @@ def test_votes_do_not_depend_on_threads():
 def test_more_threads_than_rows_are_fine():
     rng = np.random.default_rng(2)
     maps = random_spec(rng, 3000, 300).build()
-    X = rng.normal(size=(5, 300))
+    # Work for sixty threads, and rows for a few.
+    X = rng.normal(size=(300, 300))
     assert_array_equal(maps.nearest(X, n_threads=10**9), maps.nearest(X))
+    assert_array_equal(Classifier(maps).classify(X, n_threads=10**9), maps.decide(X)[:, 0] > 0)
 
 
 def test_without_n_jobs_there_is_one_thread():
@@ -85,7 +87,7 @@ def test_a_thread_of_joblib_has_no_processor_to_spare():
 
 @pytest.mark.parametrize("variable", ["OMP_NUM_THREADS", "LOKY_MAX_CPU_COUNT"])
 def test_the_environment_limits_the_count(variable):
-    code = "from limes._core import thread_count; print(thread_count(-1))"
+    code = "from limes._core import Classifier, thread_count; print(thread_count(-1))"
     answer = subprocess.run(
         [sys.executable, "-c", code],
         env=os.environ | {variable: "1"},

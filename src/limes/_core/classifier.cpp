@@ -76,9 +76,10 @@ void Classifier::read_shortlist(nb::handle shortlist) {
         throw nb::type_error("shortlist must be a tuple (n_named, reach, trust)");
     if (!pairs_) throw nb::type_error("a shortlist needs the maps of pairs");
     const nb::tuple parts = nb::borrow<nb::tuple>(shortlist);
-    const ptrdiff_t n_named = nb::cast<ptrdiff_t>(parts[0]);
-    rule_.reach = nb::cast<double>(parts[1]);
-    rule_.trust = nb::cast<double>(parts[2]);
+    ptrdiff_t n_named = 0;
+    if (!nb::try_cast(parts[0], n_named) || !nb::try_cast(parts[1], rule_.reach) ||
+        !nb::try_cast(parts[2], rule_.trust))
+        throw nb::type_error("a shortlist must be an integer and two numbers");
     if (n_named < 1 || !(rule_.reach >= 0) || !std::isfinite(rule_.reach) || !std::isfinite(rule_.trust))
         refuse("a shortlist must name at least 1 class, with a finite reach of 0 or more and a finite trust");
     rule_.n_classes = maps_.n_values();
