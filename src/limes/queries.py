@@ -94,7 +94,13 @@ def spread_rows(
 
 
 def make_twins(
-    rows: Array, n_starts: int, n_wanted: int, *, search: Array, rng: np.random.Generator
+    rows: Array,
+    n_starts: int,
+    n_wanted: int,
+    *,
+    search: Array,
+    rng: np.random.Generator,
+    chance: Array | None = None,
 ) -> tuple[Array, Codes]:
     """Make rows as like the first ones as those are like each other.
 
@@ -110,6 +116,8 @@ def make_twins(
         The same rows in the space where neighbours are sought.
     rng : Generator
         Draws.
+    chance : ndarray of shape (n_starts,), or None
+        How likely each is to be the start of a new one, summing to 1; None for all alike.
 
     Returns
     -------
@@ -121,7 +129,7 @@ def make_twins(
     starts = np.arange(n_starts)
     neighbors = _near_rows(search, starts, rng)
     is_category = find_categories(rows)
-    picks = [rng.integers(n_starts, size=n_wanted // 2) for _ in STEPS]
+    picks = [rng.choice(n_starts, size=n_wanted // 2, p=chance) for _ in STEPS]
     parts = [
         _step(rows, starts, neighbors, picked, length, is_category, rng)
         for picked, (length, _) in zip(picks, STEPS, strict=True)

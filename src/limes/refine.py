@@ -16,14 +16,14 @@ from limes.sources.protocol import MulticlassSource
 
 # Asking the source may cost this many multiply-adds in all: some ten seconds of one processor.
 QUESTION_BUDGET = 2e11
-MIN_QUESTIONS, MAX_QUESTIONS = 20_000, 240_000
+MIN_QUESTIONS, MAX_QUESTIONS = 20_000, 120_000
 # More new rows than this for each real one say little that is new.
 QUESTIONS_A_ROW = 80
 # Rows in one block of questions.
 BLOCK_ROWS = 4096
 # Training: the seconds of one processor that it may take, and the most looks at each row and at all
 # rows: more teach little.
-TRIAL_SECONDS, LAST_SECONDS = 1.5, 10.0
+TRIAL_SECONDS, LAST_SECONDS = 1.5, 8.0
 MAX_EPOCHS, MAX_LOOKS, TRIAL_LOOKS = 20, 4_000_000, 800_000
 # However few or wide the rows are, it looks at so many.
 MIN_LOOKS, LOOKS_A_SECOND = 400_000, 150_000

@@ -110,8 +110,7 @@ def fit_shared(
     tried = workshop.climb(seeds)
     trials = [one.trial for one in tried]
     chosen = workshop.choose(tried)
-    kept = trials[chosen]
-    last = workshop.make(kept.n_borders, kept.blend, last_seed, seconds=LAST_SECONDS)
+    last = workshop.train_at_length(tried[chosen], last_seed)
     trials[chosen] = replace(last.trial, is_chosen=True)
     _warn_if_short(last.trial, settings.targets.min_agreement)
     return last.scheme, trials
@@ -123,8 +122,6 @@ def choose(
     balances: Sequence[tuple[float, float]] | None = None,
 ) -> int:
     """Return the number of the cheapest trial within a standard error of the best.
-
-    The error is that of a difference: the best of several is partly the luckiest.
 
     Parameters
     ----------
@@ -156,7 +153,7 @@ def _near_best(results: Sequence[tuple[float, float]]) -> set[int]:
     if not results:
         return set()
     best, error = max(results)
-    return {place for place, one in enumerate(results) if one[0] >= best - np.sqrt(2) * error}
+    return {place for place, one in enumerate(results) if one[0] >= best - error}
 
 
 def is_settled(trials: list[Trial], min_agreement: float | None = None) -> bool:
@@ -228,6 +225,12 @@ class _Workshop:
         plain = [replace(one.trial, error=one.plain[1]) for one in tried]
         balances = [one.balance for one in tried]
         return choose(plain, self.settings.targets.min_agreement, balances)
+
+    def train_at_length(self, short: _Made, seed: np.random.SeedSequence) -> _Made:
+        """Make the map of a trial once more, better; where it learns too much by heart, keep it."""
+        trial = short.trial
+        long = self.make(trial.n_borders, trial.blend, seed, seconds=LAST_SECONDS)
+        return max(long, short, key=lambda one: one.plain[0] + one.balance[0])
 
     def _try(self, n_points: int, blend: int, seed: np.random.SeedSequence) -> _Made:
         """Make a map in a short time, and tell what came out."""

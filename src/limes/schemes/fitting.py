@@ -13,7 +13,7 @@ from limes.coupling import class_pairs
 from limes.placement import place_pairs, split_sides
 from limes.queries import make_twins
 from limes.roots import find_borders
-from limes.schemes.judging import N_TWINS, Judges
+from limes.schemes.judging import MIN_TWINS, Judges
 from limes.schemes.one_vs_rest import OneVsRestScheme
 from limes.schemes.pairwise import PairwiseScheme
 from limes.schemes.protocol import Scheme
@@ -107,7 +107,7 @@ def enough_judges(source: MulticlassSource, ground: Ground) -> tuple[Judges, Arr
     if len(judges.rows) >= MIN_JUDGES:
         return judges, moved
     rows = np.concatenate([moved, ground.rows])
-    twins, _ = make_twins(rows, len(rows), N_TWINS, search=rows, rng=np.random.default_rng(0))
+    twins, _ = make_twins(rows, len(rows), MIN_TWINS, search=rows, rng=np.random.default_rng(0))
     rows = np.concatenate([rows, twins])
     return Judges.evenly(rows, source.codes(rows)), rows
 

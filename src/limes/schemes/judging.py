@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
@@ -17,8 +18,11 @@ from limes.sources.protocol import MulticlassSource
 from limes.sources.svm import SvmSource
 from limes.svm_machine import SvmMachine
 
-# Rows made to be judged by, rows that they may be made with, and the least to make them from.
-N_TWINS = 4000
+# Rows made to be judged by: as many as the source can be asked about with so many multiply-adds,
+# from twice as many to choose from. Rows that they may be made with, and the
+# least to make them from.
+MIN_TWINS, MAX_TWINS = 4000, 8000
+TWIN_BUDGET = 6e9
 MAX_MATES = 8000
 MIN_STARTS = 20
 # Training the source again may cost this many multiply-adds for each question that it answers.
@@ -213,19 +217,32 @@ class Lot:
         places = np.flatnonzero(is_aside & ~is_remembered)
         if unseen is None or len(places) < MIN_STARTS:
             return self.judges(np.flatnonzero(is_aside))
-        real = self.judges(places)
         mates = rng.permutation(np.flatnonzero(~is_aside))[:MAX_MATES]
         all_places = np.concatenate([places, mates])
+        margins = margins_of(source, self.rows[places])
+        # Half of the chance is for rows that the source is in doubt about: it is in doubt about
+        # few, and those are the ones that maps differ on.
+        doubt = expit(-margins)
+        chance = 0.5 / len(places) + 0.5 * doubt / doubt.sum()
+        n_twins = int(np.clip(TWIN_BUDGET / source.row_cost, MIN_TWINS, MAX_TWINS))
         twins, starts = make_twins(
-            self._raw(all_places), len(places), N_TWINS, search=self.rows[all_places], rng=rng
+            self._raw(all_places),
+            len(places),
+            2 * n_twins,
+            search=self.rows[all_places],
+            rng=rng,
+            chance=chance,
         )
         moved = twins if self.before is None else self.before.apply(twins)
-        margins = margins_of(source, np.concatenate([self.rows[places], moved]))
+        margins = np.concatenate([margins, margins_of(source, moved)])
+        kept = _draw_by_weight(match_kinds(margins, unseen), len(places), n_twins, rng)
+        picked = kept[len(places) :] - len(places)
+        real = self.judges(places)
         return Judges(
-            np.concatenate([real.rows, twins]),
-            np.concatenate([real.codes, self.codes_of(moved)]),
-            match_kinds(margins, unseen),
-            np.concatenate([np.arange(len(places)), starts]),
+            np.concatenate([real.rows, twins[picked]]),
+            np.concatenate([real.codes, self.codes_of(moved[picked])]),
+            match_kinds(margins[kept], unseen),
+            np.concatenate([np.arange(len(places)), starts[picked]]),
         )
 
     def _raw(self, places: Codes) -> Array:
@@ -233,6 +250,13 @@ class Lot:
         if self.before is None:
             return self.rows[places]
         return np.asarray(to_dense(self.X[self.chosen[places]]), dtype=np.float64)
+
+
+def _draw_by_weight(weights: Array, n_real: int, n_others: int, rng: np.random.Generator) -> Codes:
+    """Return the real rows, which come first, and some of the others, the heavier the likelier."""
+    others = weights[n_real:] + 1e-9
+    drawn = rng.choice(len(others), n_others, replace=False, p=others / others.sum())
+    return np.concatenate([np.arange(n_real), n_real + np.sort(drawn)])
 
 
 def match_kinds(margins: Array, wanted: Array) -> Array:
