@@ -184,6 +184,13 @@ def test_the_cheapest_within_an_error_of_the_best_is_chosen():
     assert choose([trial(1, 0.80), trial(8, 0.955), trial(32, 0.96), trial(128, 0.95)]) == 1
 
 
+def test_a_dear_trial_must_be_better_by_more():
+    trials = [trial(8, 0.948), trial(32, 0.96), trial(128, 0.90)]
+    assert choose(trials) == choose(trials, fair_cost=32) == 1
+    assert choose(trials, fair_cost=31) == 0
+    assert choose([trial(8, 0.94), *trials[1:]], fair_cost=31) == 1
+
+
 def test_a_cheap_trial_that_misses_a_rare_class_is_not_chosen():
     trials = [trial(1, 0.990), trial(8, 0.995), trial(32, 0.996)]
     assert choose(trials) == 0

@@ -36,6 +36,8 @@ WIDE_SECONDS = 2 * TRIAL_SECONDS
 RICH_BLEND, LEAN_BLEND = 8, 4
 # A map that is not this many times cheaper than its source is not worth trying.
 MIN_GAIN = 3
+# One that is not this many times cheaper must be the better by more.
+FAIR_GAIN = 10
 # Give up after this many steps up the ladder that bring no better agreement.
 PATIENCE = 2
 
@@ -120,6 +122,7 @@ def choose(
     trials: list[Trial],
     min_agreement: float | None = None,
     balances: Sequence[tuple[float, float]] | None = None,
+    fair_cost: float = np.inf,
 ) -> int:
     """Return the number of the cheapest trial within a standard error of the best.
 
@@ -132,6 +135,9 @@ def choose(
     balances : sequence of tuple of float, default=None
         Agreement of each trial and its error where all classes count alike: a trial must be within
         an error of the best in that too, or a rare class would not count.
+    fair_cost : float, default=inf
+        Where that one costs more than this, the error of a difference decides, which is larger:
+        the best of several is partly the luckiest.
 
     Returns
     -------
@@ -141,19 +147,34 @@ def choose(
     if min_agreement is not None:
         wanted = min(min_agreement, max(trial.agreement for trial in trials))
         good = {place for place, trial in enumerate(trials) if trial.agreement >= wanted}
-    else:
-        good = _near_best([(trial.agreement, trial.error) for trial in trials])
-        # Where no trial is good in both, the rare class decides.
-        good = good & _near_best(balances or []) or _near_best(balances or []) or good
-    return min(good, key=lambda place: trials[place].cost)
+        return _cheapest(trials, good)
+    place = _cheapest(trials, _near_best(trials, balances or [], n_errors=1.0))
+    if trials[place].cost <= fair_cost:
+        return place
+    return _cheapest(trials, _near_best(trials, balances or [], n_errors=np.sqrt(2)))
 
 
-def _near_best(results: Sequence[tuple[float, float]]) -> set[int]:
-    """Return the places of the results within an error of the best."""
+def _cheapest(trials: list[Trial], places: set[int]) -> int:
+    """Return the place of the cheapest of some trials."""
+    return min(places, key=lambda place: trials[place].cost)
+
+
+def _near_best(
+    trials: list[Trial], balances: Sequence[tuple[float, float]], n_errors: float
+) -> set[int]:
+    """Return the places of the trials near the best."""
+    good = _within([(trial.agreement, trial.error) for trial in trials], n_errors)
+    balanced = _within(balances, n_errors)
+    # Where no trial is good in both, the rare class decides.
+    return good & balanced or balanced or good
+
+
+def _within(results: Sequence[tuple[float, float]], n_errors: float) -> set[int]:
+    """Return the places of the results within so many errors of the best."""
     if not results:
         return set()
     best, error = max(results)
-    return {place for place, one in enumerate(results) if one[0] >= best - error}
+    return {place for place, one in enumerate(results) if one[0] >= best - n_errors * error}
 
 
 def is_settled(trials: list[Trial], min_agreement: float | None = None) -> bool:
@@ -224,7 +245,8 @@ class _Workshop:
         """Return which one to take."""
         plain = [replace(one.trial, error=one.plain[1]) for one in tried]
         balances = [one.balance for one in tried]
-        return choose(plain, self.settings.targets.min_agreement, balances)
+        fair_cost = self.source.bare_cost / FAIR_GAIN
+        return choose(plain, self.settings.targets.min_agreement, balances, fair_cost)
 
     def train_at_length(self, short: _Made, seed: np.random.SeedSequence) -> _Made:
         """Make the map of a trial once more, better; where it learns too much by heart, keep it."""

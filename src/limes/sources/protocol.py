@@ -38,6 +38,11 @@ class MulticlassSource(ABC):
     # Multiply-adds that asking about one row costs, roughly.
     row_cost: float = 2e4
 
+    @property
+    def bare_cost(self) -> float:
+        """The same without what is no multiply-add, such as exponentials."""
+        return self.row_cost
+
     @abstractmethod
     def pair(self, first: int, second: int) -> Source:
         """Return the border between two classes."""

@@ -71,7 +71,12 @@ class SvmSource(MulticlassSource):
     @property
     def row_cost(self) -> float:  # type: ignore[override]
         """Multiply-adds that asking about one row costs; an exponential is worth a hundred."""
-        return float(len(self.machine.vectors) * (self.machine.n_features + 100))
+        return self.bare_cost + 100.0 * len(self.machine.vectors)
+
+    @property
+    def bare_cost(self) -> float:
+        """Support vectors times features."""
+        return float(len(self.machine.vectors) * self.machine.n_features)
 
     def scores(self, X: Array) -> Array:
         """Return how far each class is from losing a pair.
