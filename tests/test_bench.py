@@ -12,6 +12,7 @@ from limes._core import thread_count
 from limes.bench import PEERS, Effort, Peer, Problem, Store, choose_peers, load_problem
 from limes.bench.results import append_rows, latest, read_rows
 from limes.bench.run import run_benchmark
+from limes.bench.summary import summary
 from limes.bench.table import markdown
 from limes.bench.threads import limit_threads, n_threads_of
 from limes.cli.bench import add_parser
@@ -211,11 +212,37 @@ def test_only_the_last_run_counts(outcome):
 
 
 def test_the_table_has_a_line_for_each_method(outcome):
-    lines = [line for line in markdown(rows_of(outcome)).splitlines() if line.startswith("|")]
+    sections = markdown(rows_of(outcome)).partition("training rows")[2]
+    lines = [line for line in sections.splitlines() if line.startswith("|")]
     assert [line.split("|")[1].strip() for line in lines[2:]] == [
         *("svc", "linear", "limes", "limes-predictor")
     ]
     assert "µs a row, 2 threads" in lines[0]
+
+
+def test_the_summary_names_the_quickest_that_is_as_good(outcome):
+    skill, times = (
+        {"svc": 0.9, "linear": 0.85, "limes": 0.899},
+        {"svc": 50, "linear": 0.1, "limes": 2},
+    )
+    rows = [
+        replace(
+            row, uncertainty_coefficient=skill[row.method], microseconds_a_row=times[row.method]
+        )
+        for row in rows_of(outcome)
+        if row.method in skill and row.threads == 1
+    ]
+
+    def told(rows):
+        return [word.strip() for word in summary(rows).splitlines()[-1].split("|")[2:-1]]
+
+    expected = ["0.9000", "0.8990", "2.00", "25.0", "-", "svc", "0.9000", "50.0", "25.0"]
+    assert told(rows) == expected
+    # The linear one is quicker than limes, and now as good.
+    rows[1] = replace(rows[1], uncertainty_coefficient=0.8981)
+    assert told(rows)[5:] == ["linear", "0.8981", "0.100", "0.0500"]
+    assert told(rows[2:])[5:] == ["none", "-", "-", "-"]
+    assert summary(rows[:2]) == ""
 
 
 def test_the_table_tells_that_the_machine_was_busy(outcome):

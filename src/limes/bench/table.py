@@ -4,12 +4,14 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 
 from limes.bench.results import Row, latest
+from limes.bench.summary import summary
+from limes.bench.words import line, number
 
 Column = tuple[str, Callable[[Row], str]]
 
 
 def markdown(rows: Sequence[Row]) -> str:
-    """Write one table for each dataset, of its last run.
+    """Write a summary, and one table for each dataset, of its last run.
 
     Parameters
     ----------
@@ -23,7 +25,7 @@ def markdown(rows: Sequence[Row]) -> str:
     """
     ordered = sorted(latest(rows), key=lambda row: row.dataset)
     parts = [_section(list(group)) for _, group in groupby(ordered, lambda row: row.dataset)]
-    return "\n".join(parts)
+    return "\n".join(part for part in (summary(ordered), *parts) if part)
 
 
 def _section(rows: list[Row]) -> str:
@@ -33,7 +35,7 @@ def _section(rows: list[Row]) -> str:
     methods = [row for row in rows if row.threads == threads[0]]
     lines = [[name for name, _ in columns], ["---"] + ["---:"] * (len(columns) - 1)]
     lines += [[form(row) for _, form in columns] for row in methods]
-    return "\n".join([_heading(rows[0]), "", *map(_line, lines), "", _footing(rows), ""])
+    return "\n".join([_heading(rows[0]), "", *map(line, lines), "", _footing(rows), ""])
 
 
 def _skill_columns() -> list[Column]:
@@ -53,7 +55,7 @@ def _time_columns(rows: list[Row], threads: list[int]) -> list[Column]:
     def column(value: Callable[[Row], float | None], n: int) -> Callable[[Row], str]:
         def form(row: Row) -> str:
             same = found.get((row.method, n))
-            return _number(None if same is None else value(same))
+            return number(None if same is None else value(same))
 
         return form
 
@@ -65,8 +67,8 @@ def _time_columns(rows: list[Row], threads: list[int]) -> list[Column]:
 def _size_columns() -> list[Column]:
     """Return the columns that tell what a model costs besides."""
     return [
-        ("kB", lambda row: _number(row.model_bytes / 1e3)),
-        ("fit, s, 1 thread", lambda row: _number(row.whole_fit_seconds)),
+        ("kB", lambda row: number(row.model_bytes / 1e3)),
+        ("fit, s, 1 thread", lambda row: number(row.whole_fit_seconds)),
         ("model", lambda row: row.detail),
     ]
 
@@ -97,18 +99,6 @@ def _all_versions(rows: Iterable[Row]) -> str:
     return ", ".join(dict.fromkeys(one for row in rows for one in row.versions.split(", ")))
 
 
-def _line(words: Iterable[str]) -> str:
-    """Write one line of a table."""
-    return f"| {' | '.join(words)} |"
-
-
 def _told(n_threads: int) -> str:
     """Write a number of threads."""
     return "1 thread" if n_threads == 1 else f"{n_threads} threads"
-
-
-def _number(value: float | None) -> str:
-    """Write three digits that count, or that there is none."""
-    if value is None:
-        return "-"
-    return f"{value:.0f}" if value >= 100 else f"{value:#.3g}"
