@@ -27,7 +27,7 @@ def test_values_are_those_of_the_nearest_point(path, double, tolerance, n_values
 
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize(("double", "tolerance"), ARITHMETIC)
-@pytest.mark.parametrize("blend", [2, 3, 4, 9, 400])
+@pytest.mark.parametrize("blend", [2, 3, 4, 8, 9, 400])
 def test_blended_values_with_ties_follow_the_definition(path, double, tolerance, blend):
     rng = np.random.default_rng(blend)
     for n_points in (1, 2, 3, 5, 30, 200):
@@ -41,7 +41,7 @@ def test_blended_values_with_ties_follow_the_definition(path, double, tolerance,
 def test_blended_values_of_continuous_rows_follow_the_definition(path):
     rng = np.random.default_rng(12)
     for _ in range(30):
-        spec = random_spec(rng, n_values=2, blend=int(rng.integers(2, 6)))
+        spec = random_spec(rng, n_values=2, blend=int(rng.integers(2, 11)))
         X = spec.center + normal(rng, (40, len(spec.center)))
         values = spec.build(cpu=path, double=True).decide(X)
         assert_allclose(values, definition.decide(spec, X), rtol=1e-7, atol=1e-7)

@@ -44,29 +44,30 @@ struct Ranking {
     }
 };
 
-// Most places that are searched by bounds, most candidates that these are expected to leave, and
-// points that share a bound.
-constexpr size_t most_places = 9, most_candidates = 16, few = 4;
+// Most places that are searched by bounds, and most candidates that these are expected to leave.
+constexpr size_t most_places = 9, most_candidates = 16;
+// Points that share a bound; each has its own in a map of so few that shared ones would be loose.
+constexpr size_t most_shared = 4, few_points = 96;
 
 // Room for the search of the k nearest points of a tile.
 template <class Real>
 struct BlendRoom {
     Real* scores;    // [point][row of the tile]
-    Real* lowest;    // [few points][row of a vector]: their lowest score
-    uint32_t* bits;  // [32 times few points][row of a vector]: whether that is within the limit
+    Real* lowest;    // [shared points][row of a vector]: their lowest score
+    uint32_t* bits;  // [32 times shared points][row of a vector]: whether that is within the limit
     Real* ranked;    // [row][place]
     int32_t* near;   // [row][place]
 };
 
-// Write the lowest score of every few points; return the size-th lowest of these, which is not
-// below the size-th lowest score.
-template <class Real, size_t size>
+// Write the lowest score of all points that share a bound; return the size-th lowest of these, which
+// is not below the size-th lowest score.
+template <class Real, size_t shared, size_t size>
 inline Vector<Real> bound_scores(const Real* scores, size_t n_points, Real* lowest) {
     Vector<Real> places[size];
     for (size_t i = 0; i < size; ++i) places[i] = spread(infinity<Real>);
-    for (size_t first = 0; first < n_points; first += few, lowest += lanes<Real>) {
+    for (size_t first = 0; first < n_points; first += shared, lowest += lanes<Real>) {
         Vector<Real> low = spread(infinity<Real>);
-        for (size_t p = 0; p < few; ++p)
+        for (size_t p = 0; p < shared; ++p)
             low = smaller(load(scores + (first + p) * tile_rows<Real>), low);
         store(lowest, low);
         for (size_t i = 0; i < size; ++i) {
@@ -78,25 +79,25 @@ inline Vector<Real> bound_scores(const Real* scores, size_t n_points, Real* lowe
     return places[size - 1];
 }
 
-template <class Real>
+template <class Real, size_t shared>
 inline Vector<Real> bound_scores(const Real* scores, size_t n_points, size_t size, Real* lowest) {
     switch (size) {
-        case 2: return bound_scores<Real, 2>(scores, n_points, lowest);
-        case 3: return bound_scores<Real, 3>(scores, n_points, lowest);
-        case 4: return bound_scores<Real, 4>(scores, n_points, lowest);
-        case 5: return bound_scores<Real, 5>(scores, n_points, lowest);
-        case 6: return bound_scores<Real, 6>(scores, n_points, lowest);
-        case 7: return bound_scores<Real, 7>(scores, n_points, lowest);
-        case 8: return bound_scores<Real, 8>(scores, n_points, lowest);
-        default: return bound_scores<Real, 9>(scores, n_points, lowest);
+        case 2: return bound_scores<Real, shared, 2>(scores, n_points, lowest);
+        case 3: return bound_scores<Real, shared, 3>(scores, n_points, lowest);
+        case 4: return bound_scores<Real, shared, 4>(scores, n_points, lowest);
+        case 5: return bound_scores<Real, shared, 5>(scores, n_points, lowest);
+        case 6: return bound_scores<Real, shared, 6>(scores, n_points, lowest);
+        case 7: return bound_scores<Real, shared, 7>(scores, n_points, lowest);
+        case 8: return bound_scores<Real, shared, 8>(scores, n_points, lowest);
+        default: return bound_scores<Real, shared, 9>(scores, n_points, lowest);
     }
 }
 
-// Mark, for every row of a vector, the few points whose lowest score is within the limit.
-template <class Real>
+// Mark, for every row of a vector, the shared bounds that are within the limit.
+template <class Real, size_t shared>
 inline void mark_candidates(size_t n_points, Vector<Real> limit, const BlendRoom<Real>& room) {
     using Integer = typename Lanes<Real>::Integer;
-    const size_t n = (n_points + few - 1) / few;
+    const size_t n = (n_points + shared - 1) / shared;
     for (size_t first = 0; first < n; first += 32) {
         const size_t last = first + 32 < n ? first + 32 : n;
         Index<Real> word{};
@@ -112,17 +113,18 @@ inline void mark_candidates(size_t n_points, Vector<Real> limit, const BlendRoom
 // Candidates of one row, in the order of their index.
 template <class Real>
 struct Candidates {
-    Real scores[most_candidates + few];
-    int32_t points[most_candidates + few];
+    Real scores[most_candidates + most_shared];
+    int32_t points[most_candidates + most_shared];
     size_t count = 0;
 
     // Returns false if there are too many.
+    template <size_t shared>
     inline bool collect(const Real* column, const uint32_t* bits, size_t n_points, Real limit) {
-        for (size_t first = 0; first < n_points; first += 32 * few, bits += lanes<Real>)
+        for (size_t first = 0; first < n_points; first += 32 * shared, bits += lanes<Real>)
             for (uint32_t word = *bits; word; word &= word - 1) {
                 if (count > most_candidates) return false;
-                const size_t start = first + size_t(__builtin_ctz(word)) * few;
-                for (size_t point = start; point < start + few; ++point) {
+                const size_t start = first + size_t(__builtin_ctz(word)) * shared;
+                for (size_t point = start; point < start + shared; ++point) {
                     points[count] = int32_t(point);
                     scores[count] = column[point * tile_rows<Real>];
                     count += scores[count] <= limit && point < n_points;
@@ -132,7 +134,7 @@ struct Candidates {
     }
     // Sort by counting, without a branch on the scores.
     inline void rank(size_t size, Real* ranked, int32_t* near) const {
-        size_t places[most_candidates + few];
+        size_t places[most_candidates + most_shared];
         for (size_t i = 0; i < count; ++i) {
             size_t place = i;
             for (size_t j = 0; j < i; ++j) {
@@ -161,27 +163,35 @@ inline void rank_all(const Real* column, size_t step, const Map<Real>& map, Real
 
 // The k + 1 nearest points of the rows of one vector, at most; `first` is the first of them. A
 // bound leaves few scores to rank; rows where it does not (ties, infinite scores) take the long way.
-template <class Real>
-inline void rank_vector(const Map<Real>& map, size_t first, size_t n_rows,
-                        const BlendRoom<Real>& room) {
+template <class Real, size_t shared>
+inline void rank_bounded(const Map<Real>& map, size_t first, size_t n_rows,
+                         const BlendRoom<Real>& room) {
     const size_t size = ranking_size(map), n_points = map.points.n_columns;
-    const bool is_bounded = size <= most_places;
-    Vector<Real> limits{};
-    if (is_bounded) {
-        limits = bound_scores(room.scores + first, n_points, size, room.lowest);
-        mark_candidates(n_points, limits, room);
-    }
+    const Vector<Real> limits =
+        bound_scores<Real, shared>(room.scores + first, n_points, size, room.lowest);
+    mark_candidates<Real, shared>(n_points, limits, room);
     for (size_t l = 0; l < n_rows; ++l) {
         const Real* column = room.scores + first + l;
         Real* ranked = room.ranked + (first + l) * size;
         int32_t* near = room.near + (first + l) * size;
         Candidates<Real> candidates;
-        if (is_bounded && candidates.collect(column, room.bits + l, n_points, limits[l]) &&
+        if (candidates.template collect<shared>(column, room.bits + l, n_points, limits[l]) &&
             candidates.count >= size)
             candidates.rank(size, ranked, near);
         else
             rank_all(column, tile_rows<Real>, map, ranked, near);
     }
+}
+
+template <class Real>
+inline void rank_vector(const Map<Real>& map, size_t first, size_t n_rows,
+                        const BlendRoom<Real>& room) {
+    const size_t size = ranking_size(map);
+    if (size <= most_places && map.points.n_columns <= few_points)
+        return rank_bounded<Real, 1>(map, first, n_rows, room);
+    if (size <= most_places) return rank_bounded<Real, most_shared>(map, first, n_rows, room);
+    for (size_t r = first; r < first + n_rows; ++r)
+        rank_all(room.scores + r, tile_rows<Real>, map, room.ranked + r * size, room.near + r * size);
 }
 
 // The k + 1 nearest points of each row of a tile.
