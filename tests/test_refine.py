@@ -4,7 +4,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit
+from sklearn.datasets import make_moons
+from sklearn.svm import SVC
 
+import limes
 from limes._core.training import TrainedMap, train
 from limes.queries import find_categories, spread_rows
 from limes.refine import find_doubt, fit_map, fit_sharpness, prepare_lessons
@@ -182,6 +185,19 @@ def trial(cost, agreement, error=0.01):
 
 def test_the_cheapest_within_an_error_of_the_best_is_chosen():
     assert choose([trial(1, 0.80), trial(8, 0.955), trial(32, 0.96), trial(128, 0.95)]) == 1
+
+
+def test_a_hair_of_agreement_is_worth_nothing():
+    assert choose([trial(8, 0.9996, 1e-4), trial(32, 1.0, 1e-4)]) == 0
+    assert choose([trial(8, 0.9994, 1e-4), trial(32, 1.0, 1e-4)]) == 1
+
+
+def test_what_is_hardly_cheaper_is_not_tried():
+    X, y = make_moons(600, noise=0.1, random_state=0)
+    svc = SVC(C=10, gamma=2).fit(X, y)
+    worth = len(svc.support_) * (2 + 100)
+    tried = [one.cost for one in limes.accelerate(svc, X, random_state=0).tradeoff_]
+    assert 0.05 * worth < max(tried) <= worth / 3
 
 
 def test_a_dear_trial_must_be_better_by_more():

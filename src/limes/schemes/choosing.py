@@ -36,6 +36,8 @@ WIDE_SECONDS = 2 * TRIAL_SECONDS
 RICH_BLEND, LEAN_BLEND = 8, 4
 # A map that is not this many times cheaper than its source is not worth trying.
 MIN_GAIN = 3
+# Agreement that differs by less than this is the same to everybody.
+SAME_AGREEMENT = 0.0005
 # One that is not this many times cheaper must be the better by more.
 FAIR_GAIN = 10
 # Give up after this many steps up the ladder that bring no better agreement.
@@ -174,7 +176,8 @@ def _within(results: Sequence[tuple[float, float]], n_errors: float) -> set[int]
     if not results:
         return set()
     best, error = max(results)
-    return {place for place, one in enumerate(results) if one[0] >= best - n_errors * error}
+    least = best - n_errors * max(error, SAME_AGREEMENT)
+    return {place for place, (agreement, _) in enumerate(results) if agreement >= least}
 
 
 def is_settled(trials: list[Trial], min_agreement: float | None = None) -> bool:
@@ -263,13 +266,17 @@ class _Workshop:
 
     def sizes(self) -> list[int]:
         """Return the numbers of points worth trying, ascending."""
-        n_search, most = self.lessons.search.shape[1], len(self.ground.rows)
-        if self.settings.targets.min_agreement is None:
-            most = min(most, int(self.source.row_cost / (MIN_GAIN * n_search)))
         ladder = WIDE_LADDER if self.is_wide else LADDER
-        sizes = [n_points for n_points in ladder if n_points <= max(most, 1)]
+        sizes = [n_points for n_points in ladder if n_points == 1 or self._is_worth(n_points)]
         raw = self.judges.rows if self.ground.before is None else self.ground.judges.rows
         return sizes_within(self.settings.targets, sizes, self._blank, raw)
+
+    def _is_worth(self, n_points: int) -> bool:
+        """Whether there are rows for so many points, and their map would be much cheaper."""
+        if n_points > len(self.ground.rows):
+            return False
+        is_free = self.settings.targets.min_agreement is not None
+        return is_free or MIN_GAIN * self._blank(n_points).cost <= self.source.row_cost
 
     @property
     def is_wide(self) -> bool:
