@@ -100,7 +100,8 @@ def make_plan(
     datasets : sequence of str or None, default=None
         Only these; None takes all, or a few where it shall be quick.
     methods : sequence of str or None, default=None
-        Only these; None takes all, or all but AGF where it shall be quick.
+        Only these; None takes all, or all but AGF where it shall be quick. With "subsampled" go
+        the machine on all rows, and what is to be matched: all of it where nothing is named.
     experiments : sequence of str, default=all
         "results" and "subsampled" of the datasets, "borders" and "training" of the sample classes.
     is_quick : bool, default=False
@@ -112,7 +113,7 @@ def make_plan(
         To be run in this order.
     """
     usual = QUICK_METHODS if is_quick else ALL_METHODS
-    chosen = check_names("method", methods or usual, ALL_METHODS)
+    chosen = _with_needed(check_names("method", methods or usual, ALL_METHODS))
     by_default = (*QUICK_DATASETS, SAMPLE_CLASSES) if is_quick else EVERYTHING
     named = check_names("dataset", datasets or by_default, EVERYTHING)
     n_most = QUICK_TRIALS if is_quick else N_TRIALS
@@ -148,6 +149,14 @@ def check_names(what: str, names: Sequence[str] | None, known: Sequence[str]) ->
     if unknown:
         raise ValueError(f"{what} must be one of {', '.join(known)}, got {unknown[0]!r}.")
     return tuple(dict.fromkeys(names or known))
+
+
+def _with_needed(methods: tuple[str, ...]) -> tuple[str, ...]:
+    """Add the methods without which no sub-sampled machine can be matched."""
+    if "subsampled" not in methods:
+        return methods
+    matched = () if any(one in methods for one in MATCHED) else MATCHED
+    return (*methods, WHOLE, *matched)
 
 
 def n_trials_of(dataset: str, method: str) -> int:
