@@ -6,9 +6,9 @@ from typing import Any
 
 from limes.datasets import parameters
 from limes.paper.cases import SAMPLE_CLASSES
-from limes.paper.matching import WHOLE, match_method, search_seeds
+from limes.paper.matching import WHOLE, find_tried, fraction_of, search_seeds
 from limes.paper.printed import DATASETS
-from limes.paper.rows import Row, Trial, select
+from limes.paper.rows import Row, Trial
 
 # Seconds that all trials of a dataset take but those of limes and its match, about: for the order,
 # the cheapest first, and for the time that is left.
@@ -224,14 +224,21 @@ def _matches(dataset: str, matched: Sequence[str], n_most: int) -> Step:
 
 
 def _match(rows: Sequence[Row], dataset: str, method: str, n_most: int) -> list[Trial]:
-    """Return the trials that the search needs next, or in the end."""
-    match = match_method(rows, dataset, method)
-    if match is None or match.step == 0:
+    """Return the trials that the search needs next, or in the end; then those beside it."""
+    tried = find_tried(rows, dataset, method)
+    if tried is None:
         return []
-    whole = select(rows, experiment="results", dataset=dataset, method=WHOLE)
+    searched, nearest = tried.search(), tried.nearest()
     n_final = min(n_most, n_trials_of(dataset, "subsampled"))
-    seeds: Any = range(n_final) if match.is_final else search_seeds(whole)
-    return [_trial("subsampled", dataset, "subsampled", match.fraction, seed) for seed in seeds]
+    seeds: Any = range(n_final) if searched.is_final else search_seeds(tried.whole)
+    beside = [row.seed for row in tried.trials(searched.step)]
+    wanted = [(searched.step, seeds), *([] if nearest.is_final else [(nearest.step, beside)])]
+    return [
+        _trial("subsampled", dataset, "subsampled", fraction_of(step), seed)
+        for step, seeds_ in wanted
+        for seed in seeds_
+        if step
+    ]
 
 
 def _figure(experiment: str, is_quick: bool) -> Step:
