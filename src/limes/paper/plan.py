@@ -30,7 +30,7 @@ SECONDS = {
     "codrna": 290,
     SAMPLE_CLASSES: 420,
     "humidity": 800,
-    "mnist": 2400,
+    "mnist": 4000,
 }
 EVERYTHING = (*DATASETS, SAMPLE_CLASSES)
 RESULT_METHODS = ("linear", "svm", "svm-probability", "borders", "limes")
