@@ -5,6 +5,7 @@ import json
 import pytest
 
 from limes.cli.main import main
+from limes.cli.paper import METHODS
 from limes.paper.rows import append_row, read_rows
 from paper_cases import BASE, borders, row
 
@@ -59,7 +60,9 @@ def test_a_failed_trial_is_told_by_the_status(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("limes.datasets.loader.ORIGINS", {"heart": Unreachable()})
     words = ["--table", "results", "--dataset", "heart", "-o", str(tmp_path / "out")]
     assert main(["paper", *words]) == 1
-    assert "put heart.npz into" in capsys.readouterr().err
+    lines = capsys.readouterr().err.splitlines()
+    assert "put heart.npz into" in lines[0]
+    assert lines[-1] == ("The tables are incomplete: results of heart failed (see above).")
 
 
 class Unreachable:
@@ -91,3 +94,14 @@ def test_later_rows_of_a_trial_are_those_shown(folder, capsys):
     append_row(folder / "rows.csv", row(uncertainty_coefficient=0.123))
     main(["paper", "--draw", "-o", str(folder), "--table", "results"])
     assert "| sat | svm | 1 | 0.123 |" in capsys.readouterr().out
+
+
+def test_a_folder_that_cannot_be_written_to_is_refused_before_anything_is_run(capsys, tmp_path):
+    (tmp_path / "out").touch()
+    assert "out: " in refused(capsys, "--quick", "-o", tmp_path / "out")
+
+
+def test_the_help_names_all_methods():
+    from limes.paper.plan import ALL_METHODS
+
+    assert METHODS == ALL_METHODS

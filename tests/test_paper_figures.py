@@ -108,8 +108,12 @@ def test_break_even_is_the_ratio_of_the_slopes(ax):
     machine = timed((100, 1000, 5000), "n_support", 0.04)
     fast = timed((100, 1000, 3000), "n_borders", 0.001)
     draw_break_even(machine, fast, ax)
-    x, y = ax.get_lines()[0].get_data()
+    whole_line, timed_line = ax.get_lines()[:2]
+    x, y = whole_line.get_data()
     np.testing.assert_allclose(y, 40 * x, rtol=1e-6)
+    assert np.nanmax(timed_line.get_ydata()) <= 3000
+    assert "dashed: extrapolated" in whole_line.get_label()
+    assert ax.get_lines()[-1].get_label() == "timed: up to 3000 points, 5000 support vectors"
 
 
 def test_the_overview_has_a_panel_for_each_dataset():
@@ -123,6 +127,22 @@ def test_the_overview_has_a_panel_for_each_dataset():
     sat = figure.axes[1]
     fewer = next(line for line in sat.get_lines() if line.get_label() == "SVM on fewer rows")
     assert fewer.get_ydata() == pytest.approx((0.8, 0.7, 0.6))
+
+
+def test_a_part_of_a_dataset_is_named_so():
+    pytest.importorskip("matplotlib")
+    from limes.paper.overview import draw_overview
+
+    figure = draw_overview([row(dataset="seismic", part="part")])
+    assert figure.axes[0].get_title() == "seismic (part)"
+
+
+def test_no_two_methods_look_alike():
+    from limes.paper.overview import STYLES
+
+    looks = [(style["color"], style["marker"]) for style in STYLES.values()]
+    assert len({*looks}) == len(looks)
+    assert len({style["marker"] for style in STYLES.values()}) == len(looks)
 
 
 def test_a_method_far_below_is_named_at_the_foot(ax):

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from limes.paper.matching import fraction_of, match_method, search_fraction
+from limes.paper.matching import find_tried, fraction_of, match_method, search_fraction
 from limes.paper.plan import make_plan
 from limes.paper.verdicts import judge
 from paper_cases import borders, fewer, row, searched, whole
@@ -80,6 +80,47 @@ def test_the_plan_ends_with_ten_trials_at_the_match():
     assert sorted(one.seed for one in verdict.machine) == list(range(10))
     assert verdict.succeeds
     assert verdict.speedup == pytest.approx(12.5)
+
+
+def misled(rows, n_more):
+    """Return the rows of a search whose match is worse than it seemed, by its later trials."""
+    searched = find_tried(rows, "sat", "borders").search().step
+    skills = {row.uncertainty_coefficient for row in rows if row.setting == fraction_of(searched)}
+    return searched, [fewer(searched, min(skills) - 0.1, seed) for seed in range(5, 5 + n_more)]
+
+
+def test_the_fraction_beside_a_match_that_misses_is_tried_as_often():
+    rows = [whole(), borders(), *searched({step: 0.8 - 0.0025 * step for step in range(1, 60)})]
+    step, more = misled(rows, 5)
+    assert match_method(rows, "sat", "borders") == (16, True)
+    assert match_method([*rows, *more], "sat", "borders") == (step - 1, False)
+    beside = [fewer(step - 1, 0.7625, seed) for seed in range(5, 10)]
+    assert match_method([*rows, *more, *beside], "sat", "borders") == (step - 1, True)
+
+
+def test_the_plan_tries_the_fraction_beside_a_match_that_misses():
+    seen = []
+
+    def skill(fraction):
+        seen.append(fraction)
+        return 0.8 + 0.02 * math.log2(fraction) - 0.06 * (seen.count(fraction) > 5)
+
+    rows = run_search([whole(), borders()], skill)
+    verdict = judge(rows, "sat", "borders")
+    tried = {one.setting for one in rows if one.method == "subsampled"}
+    often = {one for one in tried if sum(row.setting == one for row in rows) == 10}
+    skills = {
+        one: sum(row.uncertainty_coefficient for row in rows if row.setting == one) / 10
+        for one in often
+    }
+    assert len(often) > 1
+    assert abs(skills[verdict.fraction] - 0.76) == min(abs(one - 0.76) for one in skills.values())
+
+
+def test_of_all_fractions_tried_as_often_the_nearest_is_the_match():
+    skills = {step: 0.8 - 0.0025 * step for step in range(1, 60)} | {40: 0.76, 16: 0.764}
+    rows = [whole(), borders(), *searched(skills)]
+    assert match_method(rows, "sat", "borders") == (40, True)
 
 
 def test_borders_fail_where_the_machine_is_quicker():

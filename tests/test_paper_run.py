@@ -76,6 +76,22 @@ def test_a_step_that_fails_does_not_stop_the_others(tmp_path):
     assert [row.trial for row in read_rows(tmp_path / "rows.csv")] == LINEAR[:1]
 
 
+def test_a_row_that_cannot_be_kept_ends_the_run(tmp_path, ran, monkeypatch):
+    def fill(path, row):
+        raise OSError(28, "No space left on device", str(path))
+
+    monkeypatch.setattr(running, "append_row", fill)
+    with pytest.raises(OSError, match="No space left"):
+        run_plan([step(LINEAR[:2]), step(LINEAR[2:])], tmp_path / "rows.csv", say=print)
+    assert ran == LINEAR[:1]
+
+
+def test_the_cost_of_a_trial_is_more_than_that_of_its_fit(tmp_path):
+    run_plan([step(LINEAR[:1])], tmp_path / "rows.csv", say=lambda line: None)
+    (row,) = read_rows(tmp_path / "rows.csv")
+    assert row.trial_seconds > row.train_seconds
+
+
 def test_a_trial_gives_the_same_skill_again():
     trial = Trial("borders", "sample_classes", "borders", 20.0, 3, 3)
     first, second = (run_trial(load_case("sample_classes", split=3), trial) for _ in range(2))
@@ -126,6 +142,18 @@ def test_there_are_as_many_trials_as_in_the_paper(dataset, method, n_trials):
 def test_plans_are_narrowed_by_names():
     trials = all_trials(make_plan(datasets=["sat"], methods=["svm"], experiments=["results"]))
     assert trials == {Trial("results", "sat", "svm", None, 0, 0)}
+
+
+@pytest.mark.parametrize(
+    ("methods", "wanted"),
+    [
+        (["borders", "subsampled"], {"borders", "svm-probability"}),
+        (["subsampled"], {"borders", "limes", "svm-probability"}),
+    ],
+)
+def test_sub_sampled_machines_bring_what_they_need(methods, wanted):
+    trials = all_trials(make_plan(datasets=["splice"], methods=methods))
+    assert {trial.method for trial in trials} == wanted
 
 
 def test_unknown_names_are_refused_with_those_there_are():

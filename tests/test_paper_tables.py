@@ -8,6 +8,7 @@ import pytest
 
 from limes.paper.claims import check_claims, missing_trials
 from limes.paper.page import make_page, write_table
+from limes.paper.printed import DATASETS
 from limes.paper.rows import latest, read_rows
 from limes.paper.statistics import Spread
 from limes.paper.table import Column, Table
@@ -98,14 +99,69 @@ def test_sizes_of_split_and_unsplit_datasets_are_those_of_table_1():
     assert lines["heart"]["differs"] == ""
 
 
+def test_what_has_not_been_tried_has_the_sizes_of_the_catalogue():
+    lines = {line["dataset"]: line for line in lines_of(make_tables([])["datasets"])}
+    assert (lines["usps"]["test"], lines["usps"]["test, paper"]) == (2007, 2001)
+    assert (lines["splice"]["classes"], lines["splice"]["classes, paper"]) == (2, 3)
+    assert (lines["heart"]["train"], lines["heart"]["test"]) == (270, None)
+    assert (lines["mnist"]["features"], lines["mnist"]["train"]) == (665, 45000)
+    assert lines["sat"]["differs"] == ""
+
+
+def test_table_4_has_the_papers_times():
+    (line,) = lines_of(make_tables([BASE, borders()])["sizes"])
+    assert line["SVM s, paper"].mean == 1.01
+    assert line["SVM s, paper/ours"] == pytest.approx(1.01 / 0.5)
+    assert line["border points, difference"] == 0
+
+
+def judged():
+    """Return trials of sat whose match is found."""
+    return [whole(), borders(), *searched({step: 0.85 - 0.002 * step for step in range(1, 80)})]
+
+
+def test_table_5_has_all_that_the_paper_prints():
+    (line,) = lines_of(make_tables(judged())["subsampled"])
+    their = {head: line[f"{head}, paper"].mean for head in THEIRS}
+    assert their == THEIRS
+    assert line["accuracy, difference"] == pytest.approx(0.91 - 0.893)
+    assert line["rows, difference"] == pytest.approx(4435 / 1772 - 1)
+
+
+THEIRS = {
+    "U.C.": 0.766,
+    "accuracy": 0.893,
+    "rows": 1772,
+    "support vectors": 733,
+    "test s": 0.70,
+    "train s": 2.24,
+}
+
+
+def test_table_6_has_the_papers_skill_and_ratio():
+    (line,) = lines_of(make_tables(judged())["verdicts"])
+    assert line["SVM/borders, paper"] == pytest.approx(0.70 / 0.85)
+    assert line["SVM/borders"] == pytest.approx(0.5 / 0.01)
+    assert line["U.C. of SVM, paper"].mean == 0.77
+    assert line["U.C. of borders, difference"] == pytest.approx(0)
+    assert line["limes"] is None
+
+
+def test_ratios_have_three_digits_that_count():
+    ratios = Table("ratios", "", [Column("ratio", "ratio")], [[1076.8], [4.0], [0.9271]])
+    assert ratios.markdown().splitlines()[2:] == ["| 1080 |", "| 4.00 |", "| 0.927 |"]
+
+
 def test_corrected_parameters_are_shown():
     lines = {line["dataset"]: line for line in lines_of(make_tables([])["parameters"])}
-    assert lines["letter"]["differs"] == "C: paper prints 1"
-    assert [name for name, line in lines.items() if line["differs"]] == [
-        "splice",
-        "letter",
-        "phishing",
-    ]
+    assert (lines["letter"]["C"], lines["letter"]["C, paper"]) == ("50", "1")
+    differs = {name: line["differs"] for name, line in lines.items() if line["differs"]}
+    assert differs == {
+        "splice": "gamma",
+        "letter": "C",
+        "mnist": "linear_type",
+        "phishing": "gamma",
+    }
 
 
 def test_lines_of_other_datasets_are_left_out():
@@ -124,7 +180,7 @@ def test_claims_count_what_holds_and_name_what_does_not():
     claims = check_claims(rows)
     support = found(claims, "support vectors")
     assert support.good == ["sat"]
-    assert support.others == {"segment": "400, paper 340 (+17.6%)"}
+    assert support.others == {"segment": "400, paper 340 ± 11 (+17.6%)"}
     assert found(claims, "accuracy").good == ["sat", "segment"]
 
 
@@ -133,19 +189,89 @@ def test_a_part_of_a_dataset_proves_nothing():
 
 
 def test_a_verdict_that_changes_is_on_the_page():
-    searches = searched({step: 0.85 - 0.002 * step for step in range(1, 80)})
-    rows = [whole(), borders(), *searches]
-    page = make_page(rows, make_tables(rows), [], Path("docs/paper"))
+    page = page_of(judged())
     assert "- **sat**, borders: succeeds (paper: fails)" in page
     assert "| letter | C | 1 | 50 |" in page
     assert "limes paper --draw -o docs/paper" in page
 
 
+def test_the_spread_stands_beside_a_miss():
+    rows = [row(dataset="segment", n_support=n, split=n, seed=n) for n in (390, 410)]
+    support = found(check_claims(rows), "support vectors")
+    assert support.others == {"segment": "400 ± 14, paper 340 ± 11 (+17.6%)"}
+
+
+def test_linear_classifiers_are_held_against_the_paper_too():
+    rows = [row(method="linear", accuracy=0.82), row(method="linear", dataset="dna", accuracy=0.95)]
+    linear = found(check_claims(rows), "Linear: accuracy")
+    assert linear.good == ["sat"]
+    assert linear.others == {"dna": "0.950, paper 0.900"}
+
+
+def test_the_papers_rule_counts_a_part_of_a_dataset_and_says_so():
+    here = {"dataset": "seismic", "part": "part", "n_train": 3200, "n_classes": 3}
+    rows = [whole(**here), borders(**here, uncertainty_coefficient=0.8)]
+    rule = found(check_claims(rows), "Borders in the paper's mode succeed")
+    assert rule.good == ["seismic"]
+    assert rule.text.endswith("(of seismic a part)")
+
+
 def test_missing_trials_are_named():
-    (linear, svm, *_) = missing_trials([BASE])
-    assert linear.startswith("linear: heart")
-    assert "sat" in linear
-    assert "sat" not in svm.split(", ")
+    lines = {line.split(":")[0]: line for line in missing_trials([BASE])}
+    assert "heart (10)" in lines["linear"]
+    assert "sat (1)" in lines["linear"]
+    assert "sat" not in lines["svm"]
+    assert "sample_classes" in lines["limes"]
+    assert "sample_classes" in lines["true-borders"]
+
+
+def page_of(rows):
+    return make_page(rows, make_tables(rows), [], Path("docs/paper"))
+
+
+def test_what_is_missing_is_on_the_page():
+    assert "Of the whole plan these trials have not been run:\n\n- agf: heart (10)" in page_of(
+        [BASE]
+    )
+
+
+def test_a_linear_fit_that_did_not_converge_is_on_the_page():
+    stopped = row(method="linear", model="LIBLINEAR type 5, stopped before it converged")
+    assert "stopped before they converged, at its own limit: sat." in page_of([stopped])
+    assert "before they converged" not in page_of([row(method="linear", model="LIBLINEAR type 4")])
+
+
+def test_the_cost_of_all_trials_is_on_the_page():
+    page = page_of([row(train_seconds=3600.0), borders(test_seconds=7200.0, trial_seconds=9000.0)])
+    assert "sum to 1.00 hours of training and 2.00 of predicting" in page
+    assert "on 1 of them, 2.50 hours" in page
+
+
+def grown(skills):
+    """Return machines of the sample classes on more and more rows."""
+    return [
+        row(
+            experiment="training",
+            dataset="sample_classes",
+            setting=float(n),
+            n_train=n,
+            n_support=round(0.38 * n**0.94),
+            uncertainty_coefficient=skill,
+        )
+        for n, skill in skills.items()
+    ]
+
+
+def test_a_law_that_is_not_the_papers_is_told_where_things_differ():
+    page = page_of(grown({100: 0.4, 200: 0.5, 300: 0.51, 500: 0.53, 1000: 0.53}))
+    agrees, differs = page.split("## What differs")
+    assert "from 100 training rows on (paper: 0.38" in agrees
+    assert "from 500 training rows on" not in agrees
+    assert "at 300 rows ours has 96% of its best" in differs
+    assert (
+        "from 300 training rows on"
+        in page_of(grown({100: 0.4, 200: 0.5, 300: 0.53, 500: 0.53})).split("## What differs")[0]
+    )
 
 
 def test_the_sample_classes_have_a_line_of_their_own():
@@ -163,3 +289,20 @@ def test_the_rows_of_this_repository_bear_the_paper_out():
     assert len(found(claims, "SVM: support vectors").others) <= 1
     assert len(found(claims, "twice the paper's spread").others) <= 2
     assert min(found(claims, words).n_all for words in ("SVM: accuracy", "spread")) >= 15
+    assert list(found(claims, "Linear: accuracy").others) == ["letter"]
+
+
+@pytest.mark.parametrize(
+    "words", ["Borders in the paper's mode succeed", "limes' default succeeds"]
+)
+def test_by_the_papers_rule_all_seventeen_succeed(words):
+    rows = latest(read_rows(Path(__file__).parents[1] / "docs" / "paper" / "rows.csv"))
+    rule = found(check_claims(rows), words)
+    assert rule.good == list(DATASETS)
+    assert "(of seismic a part)" in rule.text
+
+
+def test_the_rows_of_this_repository_are_the_whole_plan_but_for_what_takes_too_long():
+    rows = latest(read_rows(Path(__file__).parents[1] / "docs" / "paper" / "rows.csv"))
+    # LIBLINEAR's type 4 takes more than twenty minutes on mnist; the page says that it is missing.
+    assert missing_trials(rows) in ([], ["linear: mnist (1)"])

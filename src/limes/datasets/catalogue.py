@@ -68,6 +68,16 @@ class Entry:
         return len(self.partial_counts or self.train_counts)
 
     @property
+    def n_train(self) -> int:
+        """The number of training rows that the paper used, all rows where no split is published."""
+        return self.n_train_used or sum(self.train_counts)
+
+    @property
+    def n_test(self) -> int:
+        """The number of test rows, 0 where no split is published."""
+        return sum(self.test_counts)
+
+    @property
     def columns(self) -> NDArray[np.intp]:
         """The columns of the file that the paper used."""
         runs = self.runs or ((0, self.n_features),)

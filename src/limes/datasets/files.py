@@ -93,8 +93,10 @@ def read_file(entry: Entry, path: Path) -> Arrays:
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
             arrays = {key: archive[key] for key in keys if key in archive.files}
     except UNREADABLE as error:
+        # NumPy takes what it does not know for a pickle, and tells how to load it all the same.
+        why = "it is no archive of plain arrays" if "pickle" in str(error) else error
         raise ValueError(
-            f"{path} is not a readable dataset file ({error}): delete it, or put a good copy there."
+            f"{path} is not a readable dataset file ({why}): delete it, or put a good copy there."
         ) from error
     check_arrays(entry, arrays, str(path), is_partial=is_partial)
     return arrays

@@ -169,11 +169,10 @@ def _list_one(entry: Entry) -> Listing:
     """Return the line of one dataset."""
     path = find_file(entry)
     is_partial = path is not None and is_partial_file(path)
-    n_train = sum(entry.partial_counts) if is_partial else sum(entry.train_counts)
     return Listing(
         name=entry.name,
-        n_train=min(n_train, entry.n_train_used or n_train),
-        n_test=0 if is_partial else sum(entry.test_counts),
+        n_train=sum(entry.partial_counts) if is_partial else entry.n_train,
+        n_test=0 if is_partial else entry.n_test,
         n_features=len(entry.columns),
         n_classes=entry.n_classes,
         kind=entry.kind,

@@ -131,17 +131,25 @@ def draw_border_time(rows: Sequence[Row], ax: "Axes") -> None:
 
 def draw_break_even(growth: Sequence[Row], borders: Sequence[Row], ax: "Axes") -> None:
     """Draw how many border points take as long as so many support vectors."""
-    machine, fast = fit_line(*machine_times(growth)), fit_line(*border_times(borders))
-    x = np.geomspace(LEAST_SUPPORT, 10_000, 100)
+    machine_sizes, times = machine_times(growth)
+    border_sizes, border_seconds = border_times(borders)
+    machine, fast = fit_line(machine_sizes, times), fit_line(border_sizes, border_seconds)
+    x = np.geomspace(LEAST_SUPPORT, 10_000, 400)
     y = (machine.intercept - fast.intercept + machine.slope * x) / fast.slope
-    slope = machine.slope / fast.slope
-    ax.plot(x, y, color=BLUE, linewidth=2, label=f"ours: about {slope:.0f} points a support vector")
-    ax.plot(x, 3 * x, color="black", linewidth=1, linestyle="--", label="the paper's rule: 3")
+    limits = max(machine_sizes), max(border_sizes)
+    is_timed = (x <= limits[0]) & (y <= limits[1])
+    label = f"ours: about {machine.slope / fast.slope:.0f} points a support vector"
+    ax.plot(x, y, "--", color=BLUE, linewidth=1.5, label=f"{label} (dashed: extrapolated)")
+    ax.plot(x, np.where(is_timed, y, np.nan), color=BLUE, linewidth=3)
+    ax.plot(x, 3 * x, color="black", linewidth=1, linestyle=":", label="the paper's rule: 3")
     ax.fill_between(x, x.min(), y, color=BLUE, alpha=0.1, label="borders are faster")
+    timed = [[x.min(), limits[0], limits[0]], [limits[1], limits[1], x.min()]]
+    words = f"timed: up to {limits[1]:.0f} points, {limits[0]:.0f} support vectors"
+    ax.plot(*timed, color=ORANGE, linewidth=1.5, linestyle="-.", label=words)
     ax.set(xscale="log", yscale="log", xlabel="support vectors", ylabel="border points")
-    ax.set_ylim(bottom=x.min())
-    title = "Equal times, two features, two classes (lines fitted to 3000 points and fewer)"
-    _finish(ax, title, loc="upper left")
+    # The legend stands above the lines.
+    ax.set_ylim(x.min(), 100 * y.max())
+    _finish(ax, "Equal times, two features, two classes", loc="upper left")
 
 
 def support_law(rows: Sequence[Row]) -> Any:
@@ -192,7 +200,8 @@ def _draw_time(
     """Draw times and the line fitted to them."""
     ax.plot(x, y, "o", color=colour, label="least of the trials")
     ends = np.geomspace(min(x), max(x), 50)
-    label = f"fit: {line.intercept:.3g} µs + {1e3 * line.slope:.3g} ns · {what}"
+    law = f"{line.intercept:.3g} µs + {1e3 * line.slope:.3g} ns · {what}"
+    label = f"fit from {min(x):.0f} to {max(x):.0f}, not extrapolated: {law}"
     ax.plot(ends, line.intercept + line.slope * ends, color="black", linewidth=1, label=label)
     ax.set(xscale="log", yscale="log", xlabel=what, ylabel="microseconds a row, in a batch")
 

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +15,10 @@ STEPS_A_HALVING = 8
 ROWS_A_CLASS = 10
 # With more training rows one choice of them is as good as another.
 MANY_ROWS = 10_000
+
+# Where the trials at a match miss the target by more, the fraction beside it is tried as often:
+# the search has fewer trials a fraction, and may have been misled by one of them.
+MOST_MISSED = 0.01
 
 # The machine with all its rows decides as the sub-sampled ones do.
 WHOLE = "svm-probability"
@@ -102,8 +107,127 @@ def search_fraction(skill: Skill, target: float, n_steps: int) -> Match:
     return Match(min((low, high), key=lambda step: abs(_known(skill, step) - target)), True)
 
 
+@dataclass(frozen=True)
+class Tried:
+    """What has been tried to match a method on a dataset.
+
+    Parameters
+    ----------
+    target : float
+        The mean skill of the method, on the splits of the machines where there are several.
+    whole : list of Row
+        The machine with all its rows.
+    fewer : dict of int to list of Row
+        Machines on fewer rows by step.
+    """
+
+    target: float
+    whole: list[Row]
+    fewer: dict[int, list[Row]]
+
+    def trials(self, step: int) -> list[Row]:
+        """Return the trials at a step.
+
+        Parameters
+        ----------
+        step : int
+            0 is the machine with all its rows.
+
+        Returns
+        -------
+        list of Row
+            None of them where nobody has tried it.
+        """
+        return self.fewer.get(step, []) if step else self.whole
+
+    def missed(self, step: int) -> float:
+        """Return by how much a step that was tried is better than the target.
+
+        Parameters
+        ----------
+        step : int
+            With trials.
+
+        Returns
+        -------
+        float
+            Below 0 where it is worse.
+        """
+        return mean_skill(self.trials(step)) - self.target
+
+    def search(self) -> Match:
+        """Halve the range of fractions by as many trials as a search needs.
+
+        Returns
+        -------
+        Match
+            The fraction, or the next one to try.
+        """
+        seeds = {*search_seeds(self.whole)}
+
+        def skill(step: int) -> float | None:
+            found = [row for row in self.trials(step) if not step or row.seed in seeds]
+            is_tried = not step or {row.seed for row in found} == seeds
+            return mean_skill(found) if is_tried else None
+
+        return search_fraction(skill, self.target, _n_steps(self.whole[0]))
+
+    def nearest(self) -> Match:
+        """Return the nearest of all fractions that were tried as often as where the search ended.
+
+        Returns
+        -------
+        Match
+            Of two equally near ones that with fewer rows. Not final where the search is not, or
+            where the fraction beside it should be tried too.
+        """
+        searched = self.search()
+        if not searched.is_final or searched.step == 0:
+            return searched
+        n_least = len(self.trials(searched.step))
+        often = {0} | {step for step, rows in self.fewer.items() if len(rows) >= n_least}
+        beside = self._walk(searched.step, often)
+        if beside not in often:
+            return Match(beside, False)
+        return Match(min(often, key=lambda step: (abs(self.missed(step)), -step)), True)
+
+    def _walk(self, step: int, often: set[int]) -> int:
+        """Go towards the target until it is near, or passed, or nothing more is tried or left."""
+        way = 1 if self.missed(step) > 0 else -1
+        last = _n_steps(self.whole[0]) if way > 0 else 0
+        while step in often and step != last and way * self.missed(step) > MOST_MISSED:
+            step += way
+        return step
+
+
+def find_tried(rows: Sequence[Row], dataset: str, method: str) -> Tried | None:
+    """Gather what has been tried to match a method.
+
+    Parameters
+    ----------
+    rows : sequence of Row
+        All trials.
+    dataset, method : str
+        Whose uncertainty coefficient is to be matched.
+
+    Returns
+    -------
+    Tried or None
+        None where there are no trials of the method or of the whole machine.
+    """
+    whole = select(rows, experiment="results", dataset=dataset, method=WHOLE)
+    wanted = select(rows, experiment="results", dataset=dataset, method=method)
+    if not whole or not wanted:
+        return None
+    splits = {row.split for row in whole}
+    fewer: dict[int, list[Row]] = {}
+    for row in select(rows, dataset=dataset, method="subsampled"):
+        fewer.setdefault(_step_of(row), []).append(row)
+    return Tried(mean_skill([row for row in wanted if row.split in splits]), whole, fewer)
+
+
 def match_method(rows: Sequence[Row], dataset: str, method: str) -> Match | None:
-    """Search for the machine that matches a method, as far as the rows tell.
+    """Find the machine that matches a method best of those tried, as far as the rows tell.
 
     Parameters
     ----------
@@ -117,23 +241,8 @@ def match_method(rows: Sequence[Row], dataset: str, method: str) -> Match | None
     Match or None
         None where there are no trials of the method or of the whole machine.
     """
-    whole = select(rows, experiment="results", dataset=dataset, method=WHOLE)
-    wanted = select(rows, experiment="results", dataset=dataset, method=method)
-    if not whole or not wanted:
-        return None
-    seeds = search_seeds(whole)
-    tried = [row for row in select(rows, dataset=dataset, method="subsampled") if row.seed in seeds]
-    # On the same splits, where there are several.
-    splits = {row.split for row in whole}
-    compared = [row for row in wanted if row.split in splits]
-
-    def skill(step: int) -> float | None:
-        if step == 0:
-            return mean_skill(whole)
-        found = select(tried, setting=fraction_of(step))
-        return mean_skill(found) if len({row.seed for row in found}) == len(seeds) else None
-
-    return search_fraction(skill, mean_skill(compared), _n_steps(whole[0]))
+    tried = find_tried(rows, dataset, method)
+    return None if tried is None else tried.nearest()
 
 
 def search_seeds(whole: Sequence[Row]) -> Sequence[int]:
@@ -177,6 +286,11 @@ def _known(skill: Skill, step: int) -> float:
     value = skill(step)
     assert value is not None
     return value
+
+
+def _step_of(row: Row) -> int:
+    """Return the step of a machine on fewer rows."""
+    return round(-STEPS_A_HALVING * math.log2(row.setting or 1.0))
 
 
 def _n_steps(whole: Row) -> int:

@@ -37,6 +37,7 @@ PAPER_MODE: dict[str, Any] = {
 }
 SAMPLE_BORDERS = 100
 SAMPLE_LINEAR_TYPE = 2
+UNFINISHED = ", stopped before it converged"
 # Of these the smallest class would vanish from a small fraction.
 UNEVEN = ("shuttle",)
 
@@ -91,11 +92,13 @@ def linear(case: Case, trial: Trial) -> Answer:
     rows = problem.train_rows(np.float64)
     model = liblinear_classifier(kind, random_state=trial.seed)
     start = time.process_time()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", ConvergenceWarning)
         model.fit(rows, problem.y_train)
     seconds = time.process_time() - start
-    return Answer(model.predict, problem.test_rows(np.float64), seconds, len(rows))
+    # LIBLINEAR's own program stops there too: the row says so.
+    about = f"LIBLINEAR type {kind}{UNFINISHED if caught else ''}"
+    return Answer(model.predict, problem.test_rows(np.float64), seconds, len(rows), model=about)
 
 
 def svm(case: Case, trial: Trial) -> Answer:

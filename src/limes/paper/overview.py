@@ -22,7 +22,7 @@ STYLES: dict[str, dict[str, Any]] = {
     "limes": {"color": "#D55E00", "marker": "*", "label": "limes, default settings"},
     "agf": {"color": "#CC79A7", "marker": "P", "label": "AGF"},
     "agf-borders": {"color": "#009E73", "marker": "v", "label": "borders of AGF"},
-    "agf-limes": {"color": "#E69F00", "marker": "*", "label": "limes of AGF"},
+    "agf-limes": {"color": "#E69F00", "marker": "h", "label": "limes of AGF"},
 }
 SUBSAMPLED: dict[str, Any] = {
     "color": "0.45",
@@ -54,8 +54,10 @@ def draw_overview(rows: Sequence[Row]) -> Any:
     figure = new_figure(figsize=(3.6 * N_COLUMNS, 2.5 * n_lines), layout="constrained")
     panels = figure.subplots(n_lines, N_COLUMNS, squeeze=False).ravel()
     for name, ax in zip(names, panels, strict=False):
-        draw_dataset(select(rows, dataset=name), ax)
-        ax.set_title(name, fontsize="medium")
+        found = select(rows, dataset=name)
+        draw_dataset(found, ax)
+        part = " (part)" if select(found, part="part") else ""
+        ax.set_title(f"{name}{part}", fontsize="medium")
     for ax in panels[len(names) :]:
         ax.axis("off")
     _add_legend(panels[: len(names)], panels[len(names)])

@@ -6,9 +6,9 @@ from typing import Any
 
 from limes.datasets import parameters
 from limes.paper.cases import SAMPLE_CLASSES
-from limes.paper.matching import WHOLE, match_method, search_seeds
+from limes.paper.matching import WHOLE, find_tried, fraction_of, search_seeds
 from limes.paper.printed import DATASETS
-from limes.paper.rows import Row, Trial, select
+from limes.paper.rows import Row, Trial
 
 # Seconds that all trials of a dataset take but those of limes and its match, about: for the order,
 # the cheapest first, and for the time that is left.
@@ -30,7 +30,7 @@ SECONDS = {
     "codrna": 290,
     SAMPLE_CLASSES: 420,
     "humidity": 800,
-    "mnist": 2400,
+    "mnist": 4000,
 }
 EVERYTHING = (*DATASETS, SAMPLE_CLASSES)
 RESULT_METHODS = ("linear", "svm", "svm-probability", "borders", "limes")
@@ -100,7 +100,8 @@ def make_plan(
     datasets : sequence of str or None, default=None
         Only these; None takes all, or a few where it shall be quick.
     methods : sequence of str or None, default=None
-        Only these; None takes all, or all but AGF where it shall be quick.
+        Only these; None takes all, or all but AGF where it shall be quick. With "subsampled" go
+        the machine on all rows, and what is to be matched: all of it where nothing is named.
     experiments : sequence of str, default=all
         "results" and "subsampled" of the datasets, "borders" and "training" of the sample classes.
     is_quick : bool, default=False
@@ -112,7 +113,7 @@ def make_plan(
         To be run in this order.
     """
     usual = QUICK_METHODS if is_quick else ALL_METHODS
-    chosen = check_names("method", methods or usual, ALL_METHODS)
+    chosen = _with_needed(check_names("method", methods or usual, ALL_METHODS))
     by_default = (*QUICK_DATASETS, SAMPLE_CLASSES) if is_quick else EVERYTHING
     named = check_names("dataset", datasets or by_default, EVERYTHING)
     n_most = QUICK_TRIALS if is_quick else N_TRIALS
@@ -148,6 +149,14 @@ def check_names(what: str, names: Sequence[str] | None, known: Sequence[str]) ->
     if unknown:
         raise ValueError(f"{what} must be one of {', '.join(known)}, got {unknown[0]!r}.")
     return tuple(dict.fromkeys(names or known))
+
+
+def _with_needed(methods: tuple[str, ...]) -> tuple[str, ...]:
+    """Add the methods without which no sub-sampled machine can be matched."""
+    if "subsampled" not in methods:
+        return methods
+    matched = () if any(one in methods for one in MATCHED) else MATCHED
+    return (*methods, WHOLE, *matched)
 
 
 def n_trials_of(dataset: str, method: str) -> int:
@@ -215,14 +224,21 @@ def _matches(dataset: str, matched: Sequence[str], n_most: int) -> Step:
 
 
 def _match(rows: Sequence[Row], dataset: str, method: str, n_most: int) -> list[Trial]:
-    """Return the trials that the search needs next, or in the end."""
-    match = match_method(rows, dataset, method)
-    if match is None or match.step == 0:
+    """Return the trials that the search needs next, or in the end; then those beside it."""
+    tried = find_tried(rows, dataset, method)
+    if tried is None:
         return []
-    whole = select(rows, experiment="results", dataset=dataset, method=WHOLE)
+    searched, nearest = tried.search(), tried.nearest()
     n_final = min(n_most, n_trials_of(dataset, "subsampled"))
-    seeds: Any = range(n_final) if match.is_final else search_seeds(whole)
-    return [_trial("subsampled", dataset, "subsampled", match.fraction, seed) for seed in seeds]
+    seeds: Any = range(n_final) if searched.is_final else search_seeds(tried.whole)
+    beside = [row.seed for row in tried.trials(searched.step)]
+    wanted = [(searched.step, seeds), *([] if nearest.is_final else [(nearest.step, beside)])]
+    return [
+        _trial("subsampled", dataset, "subsampled", fraction_of(step), seed)
+        for step, seeds_ in wanted
+        for seed in seeds_
+        if step
+    ]
 
 
 def _figure(experiment: str, is_quick: bool) -> Step:

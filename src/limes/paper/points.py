@@ -13,6 +13,7 @@ from limes.atomic import replacing
 from limes.datasets import SampleClassesClassifier
 from limes.paper.cases import SAMPLE_CLASSES, load_case
 from limes.paper.methods import PAPER_MODE
+from limes.paper.rows import parse_cell, read_csv
 from limes.plotting import border_points
 
 # As many rows as the paper shows, and "several hundred" border points.
@@ -91,11 +92,10 @@ def read_points(path: Path) -> list[Point]:
     """
     if not path.is_file():
         return []
-    with path.open(newline="", encoding="utf-8") as stream:
-        table = csv.DictReader(stream)
-        if table.fieldnames != COLUMNS:
-            raise ValueError(f"{path} must have the columns {COLUMNS!r}, got {table.fieldnames!r}.")
-        return [Point(line["kind"], float(line["x"]), float(line["y"])) for line in table]
+    return [
+        Point(str(line["kind"]), *(parse_cell(line[key] or "", key, place, float) for key in "xy"))
+        for place, line in read_csv(path, [COLUMNS])
+    ]
 
 
 def _border(model: Any, X: Any, y: Any, seed: int) -> Any:

@@ -2,12 +2,15 @@
 
 import csv
 import io
+import math
 import os
+import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
+from limes.atomic import locked
 from limes.bench.results import parse_value
 
 
@@ -71,6 +74,9 @@ class Row:
         What it was measured with.
     moment : str
         When.
+    trial_seconds : float or None
+        Processor time of all that the trial did, answers and timing too; a source that several
+        trials share is in the first of them. Rows of older versions have none.
     """
 
     experiment: str
@@ -98,6 +104,7 @@ class Row:
     versions: str
     machine: str
     moment: str
+    trial_seconds: float | None = None
 
     @property
     def trial(self) -> Trial:
@@ -107,10 +114,14 @@ class Row:
 
 KINDS = {column.name: column.type for column in fields(Row)}
 COLUMNS = list(KINDS)
+# Files of older versions lack the last column; they are read, and go on without it.
+HEADINGS = (COLUMNS, COLUMNS[:-1])
 
 
 def append_row(path: Path, row: Row) -> None:
     """Add a row at the end of a file, and bring it to the disk.
+
+    Several processes may do so at once: each waits until the one before has written its line.
 
     Parameters
     ----------
@@ -120,16 +131,29 @@ def append_row(path: Path, row: Row) -> None:
         What to add.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    is_new = not path.is_file() or not _cut_half_line(path)
-    words = io.StringIO()
-    writer = csv.DictWriter(words, COLUMNS, lineterminator="\n")
-    if is_new:
-        writer.writeheader()
-    writer.writerow(asdict(row))
-    with path.open("ab") as stream:
-        stream.write(words.getvalue().encode())
+    with path.open("a+b") as stream, locked(stream):
+        _cut_half_line(stream)
+        stream.seek(0)
+        heading = stream.readline()
+        n_columns = heading.count(b",") + 1
+        stream.write(_write_line(row, is_first=not heading, n_columns=n_columns))
         stream.flush()
         os.fsync(stream.fileno())
+
+
+def check_writable(path: Path) -> None:
+    """Raise the ``OSError`` that adding a row would raise, before anything long begins.
+
+    Parameters
+    ----------
+    path : Path
+        A file of rows; its folder is made, the file is not.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.exists():
+        path.open("ab").close()
+    else:
+        tempfile.TemporaryFile(dir=path.parent).close()
 
 
 def read_rows(path: Path) -> list[Row]:
@@ -148,14 +172,37 @@ def read_rows(path: Path) -> list[Row]:
     """
     if not path.is_file():
         return []
-    text = path.read_text(encoding="utf-8")
-    table = csv.DictReader(io.StringIO(text[: text.rfind("\n") + 1]))
-    if table.fieldnames is not None and list(table.fieldnames) != COLUMNS:
+    lines = read_csv(path, HEADINGS)
+    return [_parse(line, place) for place, line in lines]
+
+
+def read_csv(
+    path: Path, headings: Sequence[Sequence[str]]
+) -> list[tuple[str, dict[str, str | None]]]:
+    """Read a table of comma-separated values, and where each line stands.
+
+    Parameters
+    ----------
+    path : Path
+        A file of text. A last line without its end is dropped.
+    headings : sequence of sequence of str
+        What its columns may be.
+
+    Returns
+    -------
+    list of (str, dict)
+        File and line number, and words by column.
+    """
+    content = path.read_bytes()
+    try:
+        text = content[: content.rfind(b"\n") + 1].decode()
+        table = csv.DictReader(io.StringIO(text, newline=""), strict=True)
+        _check_heading(path, table.fieldnames, headings)
+        return [(f"{path}:{table.line_num}", line) for line in table]
+    except (UnicodeDecodeError, csv.Error) as error:
         raise ValueError(
-            f"{path} must have the columns {COLUMNS!r}, got {list(table.fieldnames)!r}: it is no "
-            "file of trials, or one of another version. Choose another folder."
-        )
-    return [_parse(line, f"{path}:{table.line_num}") for line in table]
+            f"{path} is no table of comma-separated values ({error}). Choose another folder."
+        ) from error
 
 
 def latest(rows: Iterable[Row]) -> list[Row]:
@@ -194,20 +241,65 @@ def select(rows: Sequence[Row], **wanted: object) -> list[Row]:
     ]
 
 
-def _cut_half_line(path: Path) -> bool:
-    """Cut what stands after the last end of a line, and tell whether anything is left."""
-    content = path.read_bytes()
-    end = content.rfind(b"\n") + 1
-    if end < len(content):
-        os.truncate(path, end)
-    return end > 0
+def _write_line(row: Row, *, is_first: bool, n_columns: int) -> bytes:
+    """Write a row as a line of so many columns, after the heading where it is the first."""
+    columns = COLUMNS if is_first else COLUMNS[:n_columns]
+    words = io.StringIO()
+    writer = csv.DictWriter(words, columns, lineterminator="\n", extrasaction="ignore")
+    if is_first:
+        writer.writeheader()
+    writer.writerow(asdict(row))
+    return words.getvalue().encode()
 
 
-def _parse(line: dict[str, str], place: str) -> Row:
+def _cut_half_line(stream: BinaryIO) -> None:
+    """Cut what stands after the last end of a line."""
+    stream.seek(0)
+    stream.truncate(stream.read().rfind(b"\n") + 1)
+
+
+def _check_heading(path: Path, found: Any, headings: Sequence[Sequence[str]]) -> None:
+    """Refuse a table with other columns; one without any line is empty."""
+    if found is not None and list(found) not in [list(one) for one in headings]:
+        raise ValueError(
+            f"{path} must have the columns {list(headings[0])!r}, got {list(found)!r}: it is "
+            "another file, or one of another version. Choose another folder."
+        )
+
+
+def _parse(line: dict[str, str | None], place: str) -> Row:
     """Turn the words of a line into numbers."""
+    words = {name: line[name] for name in KINDS if name in line}
+    if None in line or None in words.values():
+        raise ValueError(f"{place} is not a trial: too many or too few values. Remove that line.")
+    return Row(**{name: parse_cell(word or "", name, place) for name, word in words.items()})
+
+
+def parse_cell(word: str, column: str, place: str, kind: Any = None) -> Any:
+    """Turn one word into a value of its column's kind, or say where it is none.
+
+    Parameters
+    ----------
+    word : str
+        As it stands in the file.
+    column, place : str
+        Where it stands.
+    kind : type or None, default=None
+        Such as ``float``; None takes that of a row's column.
+
+    Returns
+    -------
+    object
+        Of that kind, and finite.
+    """
+    kind = kind or KINDS[column]
     try:
-        if None in line or None in line.values():
-            raise ValueError("too many or too few values")
-        return Row(**{name: parse_value(line[name], kind) for name, kind in KINDS.items()})
-    except ValueError as error:
-        raise ValueError(f"{place} is not a trial: {error}. Remove that line.") from error
+        value = parse_value(word, kind)
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ValueError
+    except ValueError:
+        what = "a whole number" if kind in (int, int | None) else "a finite number"
+        raise ValueError(
+            f"{place}: {column} must be {what}, got {word!r}. Remove that line."
+        ) from None
+    return value

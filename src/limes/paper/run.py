@@ -5,7 +5,7 @@ from pathlib import Path
 
 from limes.paper.cases import SAMPLE_TRAIN, Case, load_case
 from limes.paper.plan import Step
-from limes.paper.rows import Row, Trial, append_row, latest, read_rows
+from limes.paper.rows import Row, Trial, append_row, check_writable, latest, read_rows
 from limes.paper.trials import run_trial
 
 
@@ -36,21 +36,27 @@ def run_plan(
     -------
     list of str
         Steps that failed. Those after them are run all the same.
+
+    Raises
+    ------
+    OSError
+        Where the file cannot be written to, if possible before anything is run.
     """
+    check_writable(path)
     rows = {row.trial: row for row in latest(read_rows(path))}
     done: set[Trial] = set() if is_again else set(rows)
-    failed = []
+    failed: list[str] = []
     for step in steps:
         told = 0
-        try:
-            for row in _run_step(step, path, rows, done):
-                say(_describe(row))
-                reached = max(told, int(step.seconds * _share_done(step, rows, done)))
-                advance(reached - told)
-                told = reached
-        except Exception as error:  # a dataset that is not there, or a fault: the others go on
-            say(f"{step.title} failed: {type(error).__name__}: {error}")
-            failed.append(step.title)
+        for row in _attempt(step, rows, done, failed, say):
+            # Outside of the attempt: a row that cannot be kept ends the run.
+            append_row(path, row)
+            rows[row.trial] = row
+            done.add(row.trial)
+            say(_describe(row))
+            reached = max(told, int(step.seconds * _share_done(step, rows, done)))
+            advance(reached - told)
+            told = reached
         advance(step.seconds - told)
     return failed
 
@@ -75,15 +81,26 @@ def pending_steps(steps: Sequence[Step], path: Path) -> list[Step]:
     return [step for step in steps if not (wanted := step.wanted(rows)) or {*wanted} - done]
 
 
-def _run_step(step: Step, path: Path, rows: dict[Trial, Row], done: set[Trial]) -> Iterator[Row]:
+def _attempt(
+    step: Step,
+    rows: dict[Trial, Row],
+    done: set[Trial],
+    failed: list[str],
+    say: Callable[[str], None],
+) -> Iterator[Row]:
+    """Run the trials of one step, and note it where it fails."""
+    try:
+        yield from _run_step(step, rows, done)
+    except Exception as error:  # a dataset that is not there, or a fault: the others go on
+        say(f"{step.title} failed: {type(error).__name__}: {error}")
+        failed.append(step.title)
+
+
+def _run_step(step: Step, rows: dict[Trial, Row], done: set[Trial]) -> Iterator[Row]:
     """Run the trials of one step, which may want others after each."""
     cases = _LastCase()
     while trial := next((one for one in step.wanted([*rows.values()]) if one not in done), None):
-        row = run_trial(cases.load(trial), trial)
-        append_row(path, row)
-        rows[trial] = row
-        done.add(trial)
-        yield row
+        yield run_trial(cases.load(trial), trial)
 
 
 def _share_done(step: Step, rows: dict[Trial, Row], done: set[Trial]) -> float:

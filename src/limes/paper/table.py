@@ -25,9 +25,9 @@ class Column:
     ----------
     head : str
         Different for each column of a table.
-    kind : {"text", "count", "skill", "change", "seconds"}, default="text"
-        How its numbers are written: whole, with three decimals, with a sign too, or with three
-        digits that count.
+    kind : {"text", "count", "percent", "skill", "change", "seconds", "ratio"}, default="text"
+        How its numbers are written: whole, as a change in percent, with three decimals, with a sign
+        too, with three digits that count at least, or with just three.
     """
 
     head: str
@@ -149,12 +149,35 @@ def three_digits(value: float) -> str:
     return f"{value:.3g}" if abs(value) < 1e-4 else f"{value:#.3g}".rstrip(".")
 
 
+def three_significant(value: float) -> str:
+    """Write a ratio with three digits that count, and noughts after them.
+
+    Parameters
+    ----------
+    value : float
+        Any finite one.
+
+    Returns
+    -------
+    str
+        As `three_digits`, but rounded where it has more than three.
+
+    Examples
+    --------
+    >>> three_significant(4765.4), three_significant(22.678)
+    ('4770', '22.7')
+    """
+    return three_digits(float(f"{value:.3g}"))
+
+
 WRITERS: dict[str, Callable[[float], str]] = {
     "text": three_digits,
     "count": lambda value: f"{value:.0f}",
+    "percent": lambda value: f"{value:+.1%}",
     "skill": lambda value: f"{value:.3f}",
     "change": lambda value: f"{value:+.3f}",
     "seconds": three_digits,
+    "ratio": three_significant,
 }
 
 

@@ -45,6 +45,7 @@ def run_trial(case: Case, trial: Trial) -> Row:
     >>> run_trial(load_case("sample_classes", n_train=100), trial).n_train
     100
     """
+    start = time.process_time()
     with limit_threads(1):
         answer = METHODS[trial.method](case, trial)
         labels = answer.ask(answer.rows) if answer.labels is None else answer.labels
@@ -63,6 +64,7 @@ def run_trial(case: Case, trial: Trial) -> Row:
         versions=versions("scipy"),
         machine=machine(),
         moment=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        trial_seconds=time.process_time() - start,
     )
 
 

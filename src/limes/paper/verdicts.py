@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from limes.paper.matching import WHOLE, match_method, mean_skill
+from limes.paper.printed import find_printed
 from limes.paper.rows import Row, select
 from limes.paper.statistics import Spread, spread_of
 
@@ -33,6 +34,21 @@ class Verdict:
     def succeeds(self) -> bool:
         """Whether the machine takes longer."""
         return self.speedup > 1
+
+    def is_that_of_the_paper(self, dataset: str) -> bool:
+        """Tell whether the paper came to the same, but for stars.
+
+        Parameters
+        ----------
+        dataset : str
+            One of the seventeen.
+
+        Returns
+        -------
+        bool
+            Whether both succeed, or both fail.
+        """
+        return self.word.rstrip("*") == printed_verdict(dataset).rstrip("*")
 
     @property
     def speedup(self) -> float:
@@ -72,6 +88,28 @@ class Verdict:
             Over all trials.
         """
         return spread_of(getattr(self, which), column)
+
+
+def printed_verdict(dataset: str) -> str:
+    """Return the paper's verdict, with its star where a linear classifier is better.
+
+    Parameters
+    ----------
+    dataset : str
+        One of the seventeen.
+
+    Returns
+    -------
+    str
+        As ``Verdict.word``.
+
+    Examples
+    --------
+    >>> printed_verdict("dna")
+    'fails*'
+    """
+    line = find_printed("verdicts", dataset=dataset)
+    return f"{line['verdict']}{'*' if line['linear_is_better'] == 'yes' else ''}"
 
 
 def judge(rows: Sequence[Row], dataset: str, method: str) -> Verdict | None:
