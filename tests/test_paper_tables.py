@@ -159,7 +159,6 @@ def test_corrected_parameters_are_shown():
     assert differs == {
         "splice": "gamma",
         "letter": "C",
-        "mnist": "linear_type",
         "phishing": "gamma",
     }
 
@@ -302,7 +301,6 @@ def test_by_the_papers_rule_all_seventeen_succeed(words):
     assert "(of seismic a part)" in rule.text
 
 
-def test_the_rows_of_this_repository_are_the_whole_plan_but_for_what_takes_too_long():
+def test_the_rows_of_this_repository_are_the_whole_plan():
     rows = latest(read_rows(Path(__file__).parents[1] / "docs" / "paper" / "rows.csv"))
-    # LIBLINEAR's type 4 takes more than twenty minutes on mnist; the page says that it is missing.
-    assert missing_trials(rows) in ([], ["linear: mnist (1)"])
+    assert missing_trials(rows) == []
