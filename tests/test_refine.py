@@ -188,8 +188,9 @@ def test_the_cheapest_within_an_error_of_the_best_is_chosen():
 
 
 def test_a_hair_of_agreement_is_worth_nothing():
-    assert choose([trial(8, 0.9996, 1e-4), trial(32, 1.0, 1e-4)]) == 0
-    assert choose([trial(8, 0.9994, 1e-4), trial(32, 1.0, 1e-4)]) == 1
+    trials = [trial(8, 0.9996, 1e-4), trial(32, 1.0, 1e-4)]
+    assert choose(trials) == choose(trials, same=0.0003) == 1
+    assert choose(trials, same=0.0005) == 0
 
 
 def test_what_is_hardly_cheaper_is_not_tried():

@@ -36,8 +36,8 @@ WIDE_SECONDS = 2 * TRIAL_SECONDS
 RICH_BLEND, LEAN_BLEND = 8, 4
 # A map that is not this many times cheaper than its source is not worth trying.
 MIN_GAIN = 3
-# Agreement that differs by less than this is the same to everybody.
-SAME_AGREEMENT = 0.0005
+# Agreement that differs by less than this share of the rarest class is the same to everybody.
+SAME_SHARE = 0.001
 # One that is not this many times cheaper must be the better by more.
 FAIR_GAIN = 10
 # Give up after this many steps up the ladder that bring no better agreement.
@@ -125,6 +125,7 @@ def choose(
     min_agreement: float | None = None,
     balances: Sequence[tuple[float, float]] | None = None,
     fair_cost: float = np.inf,
+    same: float = 0.0,
 ) -> int:
     """Return the number of the cheapest trial within a standard error of the best.
 
@@ -140,6 +141,8 @@ def choose(
     fair_cost : float, default=inf
         Where that one costs more than this, the error of a difference decides, which is larger:
         the best of several is partly the luckiest.
+    same : float, default=0.0
+        The least that an error counts: what differs by less is the same to everybody.
 
     Returns
     -------
@@ -150,10 +153,11 @@ def choose(
         wanted = min(min_agreement, max(trial.agreement for trial in trials))
         good = {place for place, trial in enumerate(trials) if trial.agreement >= wanted}
         return _cheapest(trials, good)
-    place = _cheapest(trials, _near_best(trials, balances or [], n_errors=1.0))
+    plain = [(trial.agreement, max(trial.error, same)) for trial in trials]
+    place = _cheapest(trials, _near_best(plain, balances or [], n_errors=1.0))
     if trials[place].cost <= fair_cost:
         return place
-    return _cheapest(trials, _near_best(trials, balances or [], n_errors=np.sqrt(2)))
+    return _cheapest(trials, _near_best(plain, balances or [], n_errors=np.sqrt(2)))
 
 
 def _cheapest(trials: list[Trial], places: set[int]) -> int:
@@ -162,11 +166,12 @@ def _cheapest(trials: list[Trial], places: set[int]) -> int:
 
 
 def _near_best(
-    trials: list[Trial], balances: Sequence[tuple[float, float]], n_errors: float
+    plain: Sequence[tuple[float, float]],
+    balances: Sequence[tuple[float, float]],
+    n_errors: float,
 ) -> set[int]:
     """Return the places of the trials near the best."""
-    good = _within([(trial.agreement, trial.error) for trial in trials], n_errors)
-    balanced = _within(balances, n_errors)
+    good, balanced = (_within(results, n_errors) for results in (plain, balances))
     # Where no trial is good in both, the rare class decides.
     return good & balanced or balanced or good
 
@@ -176,8 +181,7 @@ def _within(results: Sequence[tuple[float, float]], n_errors: float) -> set[int]
     if not results:
         return set()
     best, error = max(results)
-    least = best - n_errors * max(error, SAME_AGREEMENT)
-    return {place for place, (agreement, _) in enumerate(results) if agreement >= least}
+    return {place for place, one in enumerate(results) if one[0] >= best - n_errors * error}
 
 
 def is_settled(trials: list[Trial], min_agreement: float | None = None) -> bool:
@@ -248,8 +252,14 @@ class _Workshop:
         """Return which one to take."""
         plain = [replace(one.trial, error=one.plain[1]) for one in tried]
         balances = [one.balance for one in tried]
-        fair_cost = self.source.bare_cost / FAIR_GAIN
-        return choose(plain, self.settings.targets.min_agreement, balances, fair_cost)
+        rarest = np.bincount(self.judges.codes, self.judges.weights).min()
+        return choose(
+            plain,
+            self.settings.targets.min_agreement,
+            balances,
+            fair_cost=self.source.bare_cost / FAIR_GAIN,
+            same=SAME_SHARE * rarest,
+        )
 
     def train_at_length(self, short: _Made, seed: np.random.SeedSequence) -> _Made:
         """Make the map of a trial once more, better; where it learns too much by heart, keep it."""
