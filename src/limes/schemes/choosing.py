@@ -34,12 +34,12 @@ WIDE_SECONDS = 2 * TRIAL_SECONDS
 # Points that answer for a row together while numbers of points are tried, and then the fewer that
 # may do as well with the number that was found.
 RICH_BLEND, LEAN_BLEND = 8, 4
-# A map that is not this many times cheaper than its source is not worth trying.
-MIN_GAIN = 3
+# A map that is not this many times cheaper than its source is not worth trying, and one of many
+# points must be cheaper by more.
+MIN_GAIN, FAIR_GAIN = 3, 10
+FEW_POINTS = 64
 # Agreement that differs by less than this share of the rarest class is the same to everybody.
 SAME_SHARE = 0.001
-# One that is not this many times cheaper must be the better by more.
-FAIR_GAIN = 10
 # Give up after this many steps up the ladder that bring no better agreement.
 PATIENCE = 2
 
@@ -285,8 +285,9 @@ class _Workshop:
         """Whether there are rows for so many points, and their map would be much cheaper."""
         if n_points > len(self.ground.rows):
             return False
+        gain = MIN_GAIN if n_points <= FEW_POINTS else FAIR_GAIN
         is_free = self.settings.targets.min_agreement is not None
-        return is_free or MIN_GAIN * self._blank(n_points).cost <= self.source.row_cost
+        return is_free or gain * self._blank(n_points).cost <= self.source.row_cost
 
     @property
     def is_wide(self) -> bool:

@@ -29,7 +29,7 @@ class ProbabilitySource(MulticlassSource):
         Rows to (n_rows, n_classes, n_features).
     codes : callable, default=None
         Rows to class numbers; the most probable class where it is not given.
-    row_cost : float, default=2e4
+    row_cost : float, default=1e5
         Multiply-adds that asking about one row costs, roughly.
     """
 

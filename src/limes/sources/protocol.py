@@ -36,7 +36,7 @@ class MulticlassSource(ABC):
     n_features: int
     decides_by_vote: bool = False
     # Multiply-adds that asking about one row costs, roughly.
-    row_cost: float = 2e4
+    row_cost: float = 1e5
 
     @property
     def bare_cost(self) -> float:

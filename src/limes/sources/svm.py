@@ -70,8 +70,8 @@ class SvmSource(MulticlassSource):
 
     @property
     def row_cost(self) -> float:  # type: ignore[override]
-        """Multiply-adds that asking about one row costs; an exponential is worth a hundred."""
-        return self.bare_cost + 100.0 * len(self.machine.vectors)
+        """Multiply-adds that asking about one row costs; an exponential is worth fifty."""
+        return self.bare_cost + 50.0 * len(self.machine.vectors)
 
     @property
     def bare_cost(self) -> float:
