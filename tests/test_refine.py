@@ -199,7 +199,7 @@ def test_what_is_hardly_cheaper_is_not_tried():
     worth = len(svc.support_) * (2 + 50)
     tried = limes.accelerate(svc, X, random_state=0).tradeoff_
     assert len(tried) > 3
-    assert all(one.cost <= worth / (3 if one.n_borders <= 64 else 10) for one in tried)
+    assert all(one.cost <= worth / (3 if one.n_borders <= 128 else 10) for one in tried)
 
 
 def test_a_dear_trial_must_be_better_by_more():

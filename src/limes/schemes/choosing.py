@@ -37,7 +37,7 @@ RICH_BLEND, LEAN_BLEND = 8, 4
 # A map that is not this many times cheaper than its source is not worth trying, and one of many
 # points must be cheaper by more.
 MIN_GAIN, FAIR_GAIN = 3, 10
-FEW_POINTS = 64
+FEW_POINTS = 128
 # Agreement that differs by less than this share of the rarest class is the same to everybody.
 SAME_SHARE = 0.001
 # Give up after this many steps up the ladder that bring no better agreement.
