@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit
-from sklearn.datasets import make_moons
+from sklearn.datasets import make_blobs
 from sklearn.svm import SVC
 
 import limes
@@ -194,19 +194,20 @@ def test_a_hair_of_agreement_is_worth_nothing():
 
 
 def test_what_is_hardly_cheaper_is_not_tried():
-    X, y = make_moons(600, noise=0.1, random_state=0)
-    svc = SVC(C=10, gamma=2).fit(X, y)
-    worth = len(svc.support_) * (2 + 50)
+    X, y = make_blobs(900, 30, centers=30, cluster_std=4.0, random_state=0)
+    svc = SVC(C=10, gamma=0.01).fit(X, y % 3)
+    worth = len(svc.support_) * (30 + 50)
     tried = limes.accelerate(svc, X, random_state=0).tradeoff_
-    assert len(tried) > 3
-    assert all(one.cost <= worth / (3 if one.n_borders <= 128 else 10) for one in tried)
+    for one in tried:
+        assert one.cost <= max(3000, worth / (3 if one.n_borders <= 128 else 10))
+    assert max(one.cost for one in tried) < 256 * 30
 
 
 def test_a_dear_trial_must_be_better_by_more():
-    trials = [trial(8, 0.948), trial(32, 0.96), trial(128, 0.90)]
+    trials = [trial(8, 0.942), trial(32, 0.96), trial(128, 0.90)]
     assert choose(trials) == choose(trials, fair_cost=32) == 1
     assert choose(trials, fair_cost=31) == 0
-    assert choose([trial(8, 0.94), *trials[1:]], fair_cost=31) == 1
+    assert choose([trial(8, 0.938), *trials[1:]], fair_cost=31) == 1
 
 
 def test_a_cheap_trial_that_misses_a_rare_class_is_not_chosen():

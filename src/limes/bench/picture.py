@@ -153,10 +153,11 @@ def _set_floor(rows: list[Row], ax: "Axes") -> None:
     best = max(row.uncertainty_coefficient for row in rows)
     near = [row.uncertainty_coefficient for row in rows if _is_near(row, best)]
     room = max(0.15 * (best - min(near)), 0.005)
-    ax.set_ylim(min(near) - 2 * room, best + room)
+    floor = min(near) - 2 * room
+    ax.set_ylim(floor, best + room)
     for row in rows:
-        if not _is_near(row, best):
-            _name_at_foot(row, min(near) - 2 * room, ax)
+        if row.uncertainty_coefficient < floor:
+            _name_at_foot(row, floor, ax)
 
 
 def _is_near(row: Row, best: float) -> bool:

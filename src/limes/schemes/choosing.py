@@ -38,6 +38,8 @@ RICH_BLEND, LEAN_BLEND = 8, 4
 # points must be cheaper by more.
 MIN_GAIN, FAIR_GAIN = 3, 10
 FEW_POINTS = 128
+# Multiply-adds a row that nobody minds, however small the source.
+FREE_COST = 3000
 # Agreement that differs by less than this share of the rarest class is the same to everybody.
 SAME_SHARE = 0.001
 # Give up after this many steps up the ladder that bring no better agreement.
@@ -139,8 +141,8 @@ def choose(
         Agreement of each trial and its error where all classes count alike: a trial must be within
         an error of the best in that too, or a rare class would not count.
     fair_cost : float, default=inf
-        Where that one costs more than this, the error of a difference decides, which is larger:
-        the best of several is partly the luckiest.
+        Where that one costs more than this, two errors decide: what is dear must be better beyond
+        doubt.
     same : float, default=0.0
         The least that an error counts: what differs by less is the same to everybody.
 
@@ -157,7 +159,7 @@ def choose(
     place = _cheapest(trials, _near_best(plain, balances or [], n_errors=1.0))
     if trials[place].cost <= fair_cost:
         return place
-    return _cheapest(trials, _near_best(plain, balances or [], n_errors=np.sqrt(2)))
+    return _cheapest(trials, _near_best(plain, balances or [], n_errors=2.0))
 
 
 def _cheapest(trials: list[Trial], places: set[int]) -> int:
@@ -257,7 +259,7 @@ class _Workshop:
             plain,
             self.settings.targets.min_agreement,
             balances,
-            fair_cost=self.source.bare_cost / FAIR_GAIN,
+            fair_cost=max(self.source.bare_cost / FAIR_GAIN, FREE_COST),
             same=SAME_SHARE * rarest,
         )
 
@@ -286,8 +288,9 @@ class _Workshop:
         if n_points > len(self.ground.rows):
             return False
         gain = MIN_GAIN if n_points <= FEW_POINTS else FAIR_GAIN
-        is_free = self.settings.targets.min_agreement is not None
-        return is_free or gain * self._blank(n_points).cost <= self.source.row_cost
+        cost = self._blank(n_points).cost
+        is_free = cost <= FREE_COST or self.settings.targets.min_agreement is not None
+        return is_free or gain * cost <= self.source.row_cost
 
     @property
     def is_wide(self) -> bool:
