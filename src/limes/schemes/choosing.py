@@ -34,12 +34,12 @@ WIDE_SECONDS = 2 * TRIAL_SECONDS
 # Points that answer for a row together while numbers of points are tried, and then the fewer that
 # may do as well with the number that was found.
 RICH_BLEND, LEAN_BLEND = 8, 4
-# A map that is not this many times cheaper than its source is not worth trying, and one of many
-# points must be cheaper by more.
+# A map that is not this many times cheaper than its source is not worth trying, and one of more
+# than a few points must be cheaper by more, exponentials not counted.
 MIN_GAIN, FAIR_GAIN = 3, 10
 FEW_POINTS = 128
 # Multiply-adds a row that nobody minds, however small the source.
-FREE_COST = 3000
+FREE_COST = 5000
 # Agreement that differs by less than this share of the rarest class is the same to everybody.
 SAME_SHARE = 0.001
 # Give up after this many steps up the ladder that bring no better agreement.
@@ -259,7 +259,7 @@ class _Workshop:
             plain,
             self.settings.targets.min_agreement,
             balances,
-            fair_cost=max(self.source.bare_cost / FAIR_GAIN, FREE_COST),
+            fair_cost=self.fair_cost,
             same=SAME_SHARE * rarest,
         )
 
@@ -287,10 +287,15 @@ class _Workshop:
         """Whether there are rows for so many points, and their map would be much cheaper."""
         if n_points > len(self.ground.rows):
             return False
-        gain = MIN_GAIN if n_points <= FEW_POINTS else FAIR_GAIN
-        cost = self._blank(n_points).cost
-        is_free = cost <= FREE_COST or self.settings.targets.min_agreement is not None
-        return is_free or gain * cost <= self.source.row_cost
+        if self.settings.targets.min_agreement is not None:
+            return True
+        most = self.source.row_cost / MIN_GAIN if n_points <= FEW_POINTS else self.fair_cost
+        return self._blank(n_points).cost <= max(most, FREE_COST)
+
+    @property
+    def fair_cost(self) -> float:
+        """Multiply-adds that a map may cost without more ado."""
+        return max(self.source.bare_cost / FAIR_GAIN, FREE_COST)
 
     @property
     def is_wide(self) -> bool:
