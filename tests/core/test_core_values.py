@@ -38,6 +38,18 @@ def test_blended_values_with_ties_follow_the_definition(path, double, tolerance,
 
 
 @pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("double", [False, True])
+@pytest.mark.parametrize("sizes", [(200, 96), (130, 97), (1000, 90), (40, 129)])
+def test_a_small_map_blends_beside_a_large_one(path, double, sizes):
+    rng = np.random.default_rng(13)
+    spec = random_spec(rng, sizes[0], 5, draw=small_integers, blend=8)
+    spec.maps += random_spec(rng, sizes[1], 5, draw=small_integers).maps
+    X = small_integers(rng, (333, 5))
+    values = spec.build(cpu=path, double=double).decide(X)
+    assert_allclose(values, definition.decide(spec, X), rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.parametrize("path", PATHS)
 def test_blended_values_of_continuous_rows_follow_the_definition(path):
     rng = np.random.default_rng(12)
     for _ in range(30):

@@ -73,7 +73,9 @@ struct Room {
         votes = cut_as<int32_t>(base, n_tiles * height * model.n_classes);
         const size_t n_points = round_up(model.most_points, 64);
         blend.scores = cut(base, n_points * (n_near > 1 ? height : 1));
-        const size_t n_bounds = n_points <= few_points + 63 ? n_points : n_points / most_shared;
+        // A small map beside a large one has a bound for each of its points.
+        const size_t n_small = n_points < round_up(few_points, 64) ? n_points : round_up(few_points, 64);
+        const size_t n_bounds = n_small < n_points / most_shared ? n_points / most_shared : n_small;
         blend.lowest = cut(base, n_bounds * lanes<Real>);
         blend.bits = cut_as<uint32_t>(base, round_up(n_bounds, 32) / 32 * lanes<Real>);
         blend.ranked = cut(base, height * ranks);
