@@ -1,7 +1,7 @@
 """The one data structure: points, and the linear functions of each."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from limes._core import Maps, thread_count
+from limes._core import Maps, factor_functions, thread_count
 from limes._typing import Array
 from limes.affine import AffineMap
 
@@ -164,9 +164,18 @@ class BorderMap:
         """The same, packed for the compiled core."""
         return compile_maps([self])
 
+    @cached_property
+    def is_factored(self) -> bool:
+        """Whether its functions differ in the directions of the search only, which saves work."""
+        if self.before is None or not self.before.is_dense or self.blend == 1:
+            return False
+        functions = self.normals.transpose(0, 2, 1)
+        return factor_functions(functions, self.before.matrix, self.blend) is not None
+
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out what is packed for this processor: it is packed again when it is needed."""
-        return {name: value for name, value in self.__dict__.items() if name != "compiled"}
+        """Leave out what is worked out again when it is needed, such as for another processor."""
+        lasting = (field.name for field in fields(self))
+        return {name: self.__dict__[name] for name in lasting}
 
     def _check(self) -> None:
         """Say which array does not fit the others."""
@@ -296,16 +305,35 @@ def is_projected(maps: Sequence[BorderMap]) -> bool:
 
 def row_cost(maps: Sequence[BorderMap]) -> int:
     """Return the multiply-adds that one row costs: the search, then the functions."""
-    n_points = sum(one.n_borders for one in maps)
-    functions = sum(
-        min(one.blend, max(one.n_borders - 1, 1)) * one.n_outputs * one.n_features for one in maps
-    )
     before = maps[0].before
     if before is not None and is_projected(maps):
+        n_points = sum(one.n_borders for one in maps)
+        functions = sum(function_cost(one, projected=True) for one in maps)
         return before.n_outputs * (before.n_features + n_points) + functions
     # The nearest of one point is that point.
     searched = sum(one.n_borders for one in maps if one.n_borders > 1)
-    return searched * maps[0].n_features + functions
+    return searched * maps[0].n_features + sum(function_cost(one) for one in maps)
+
+
+def function_cost(one: BorderMap, *, projected: bool = False) -> int:
+    """Return the multiply-adds of the functions that answer for one row.
+
+    Parameters
+    ----------
+    one : BorderMap
+        A map.
+    projected : bool, default=False
+        Whether rows are projected before the search.
+
+    Returns
+    -------
+    int
+        Multiply-adds.
+    """
+    n_blended = min(one.blend, max(one.n_borders - 1, 1))
+    if projected and one.is_factored:
+        return one.n_outputs * (one.n_features + n_blended * one.points.shape[1])
+    return one.n_outputs * n_blended * one.n_features
 
 
 def _mean_point(maps: Sequence[BorderMap]) -> Array:

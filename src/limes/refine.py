@@ -15,7 +15,7 @@ from limes.queries import spread_rows
 from limes.sources.protocol import MulticlassSource
 
 # Asking the source may cost this many multiply-adds in all: some ten seconds of one processor.
-QUESTION_BUDGET = 2e11
+QUESTION_BUDGET = 8e10
 MIN_QUESTIONS, MAX_QUESTIONS = 20_000, 120_000
 # More new rows than this for each real one say little that is new.
 QUESTIONS_A_ROW = 80

@@ -45,9 +45,9 @@ struct Ranking {
 };
 
 // Most places that are searched by bounds, and most candidates that these are expected to leave.
-constexpr size_t most_places = 9, most_candidates = 16;
+constexpr size_t most_places = dense_blended + 1, most_candidates = 16;
 // Points that share a bound; each has its own in a map of so few that shared ones would be loose.
-constexpr size_t most_shared = 4, few_points = 96;
+constexpr size_t most_shared = 4, few_points = dense_points;
 
 // Room for the search of the k nearest points of a tile.
 template <class Real>
@@ -57,6 +57,7 @@ struct BlendRoom {
     uint32_t* bits;  // [32 times shared points][row of a vector]: whether that is within the limit
     Real* ranked;    // [row][place]
     int32_t* near;   // [row][place]
+    Real* every;     // [value][point]: of one row and a dense map, negated
 };
 
 // Write the lowest score of all points that share a bound; return the size-th lowest of these, which
@@ -73,7 +74,7 @@ inline Vector<Real> bound_scores(const Real* scores, size_t n_points, Real* lowe
         for (size_t i = 0; i < size; ++i) {
             const Vector<Real> place = places[i];
             places[i] = smaller(low, place);
-            low = low < place ? place : low;
+            low = larger(place, low);
         }
     }
     return places[size - 1];
@@ -194,13 +195,20 @@ inline void rank_vector(const Map<Real>& map, size_t first, size_t n_rows,
         rank_all(room.scores + r, tile_rows<Real>, map, room.ranked + r * size, room.near + r * size);
 }
 
+// The scores of all points for each row of a tile, in room.scores.
+template <class Real>
+inline void score_tile(const Real* panel, const Map<Real>& map, Real* partial,
+                       const BlendRoom<Real>& room) {
+    scan_points(panel, map.points, partial, [&](size_t b, const Scores<Real>& scores) {
+        scores.write(room.scores + b * block * tile_rows<Real>);
+    });
+}
+
 // The k + 1 nearest points of each row of a tile.
 template <class Real>
 inline void rank_tile(const Real* panel, const Map<Real>& map, Real* partial, size_t n_rows,
                       const BlendRoom<Real>& room) {
-    scan_points(panel, map.points, partial, [&](size_t b, const Scores<Real>& scores) {
-        scores.write(room.scores + b * block * tile_rows<Real>);
-    });
+    score_tile(panel, map, partial, room);
     for (size_t first = 0; first < n_rows; first += lanes<Real>)
         rank_vector(map, first, n_rows - first < lanes<Real> ? n_rows - first : lanes<Real>, room);
 }

@@ -49,15 +49,33 @@ struct Groups {
     size_t n_vectors;
 };
 
+// Linear functions, several a point.
+template <class Real>
+struct Functions {
+    size_t n_values;      // of a point
+    size_t width;         // terms, rounded up to whole vectors
+    const Real* slopes;   // [point][value][width], negated
+    const Real* offsets;  // [point][value]
+};
+
+// A blend of a small map evaluates all its functions at once: fewer points than these, fewer
+// blended, and fewer products in all.
+constexpr size_t dense_points = 96, dense_blended = 8, dense_products = 5120;
+
 // One border map: the search over its points, then the linear functions of the winners.
 template <class Real>
 struct Map {
     Panels<Real> points;
     const Groups<Real>* groups;  // null: every point is scored
     size_t n_values;
-    size_t n_blended;       // how many points a value blends; 1 is the nearest alone
-    const Real* functions;  // [point][value][n_padded]
-    const Real* offsets;    // [point][value]
+    size_t n_blended;  // how many points a value blends; 1 is the nearest alone
+    // Of a row's features; where there is a base, of its terms in the search, and all rows have the
+    // values of the base besides.
+    Functions<Real> functions, base;
+    bool has_base;
+    // All functions, negated, for a dense blend: [value][point, rounded up to whole blocks].
+    bool is_dense;
+    Panels<Real> every;
 };
 
 // Maps that share rows, centre and projection.
@@ -74,6 +92,8 @@ struct Model {
     size_t most_points;  // in one map
     size_t most_values;  // of one map
     size_t most_blended;
+    size_t most_every;  // functions of a dense map, padding included
+    bool has_bases;
     size_t most_groups, most_group_vectors;  // of one map
     const int32_t* pairs;  // [map][2]: the classes that a map votes between; null: no votes
     size_t n_classes;      // that votes can name

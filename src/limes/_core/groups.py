@@ -84,7 +84,7 @@ def _nearest(means: Array, points: Array) -> Array:
     """Return the nearest mean of each point, found by the core itself."""
     n_means, n_terms = means.shape
     functions, offsets = np.zeros((n_means, 1, n_terms)), np.zeros((n_means, 1))
-    parts = (means, 0.5 * np.sum(means**2, axis=1), functions, offsets, None)
+    parts = (means, 0.5 * np.sum(means**2, axis=1), functions, offsets, None, None)
     maps = _native.Maps(np.zeros(n_terms), [parts], None, 1, True, None, "")
     groups = np.empty(len(points), dtype=np.int32)
     maps.nearest(points, groups, 0, 1)

@@ -94,7 +94,7 @@ inline void run_row(const Job<Real>& job, size_t row, Room<Real>& room) {
     if (job.task == Task::walk) return walk_row(job, row, search, room);
     clear_votes(job, 1, room);
     for (size_t m = 0, column = 0; m < model.n_maps; column += model.maps[m++].n_values) {
-        row_values(model, model.maps[m], room.tiles, search, room);
+        row_values(model.maps[m], room.tiles, search, room);
         deliver(job, m, column, row, 1, room.values, room.votes);
     }
     count_votes(job, row, 1, room);

@@ -39,7 +39,7 @@ inline void sum_lanes(const Vector<double> (&parts)[4], double* sums) {
 // What the values of a batch of rows are made of.
 template <class Real>
 struct Winners {
-    const Real* rows;       // [row][near][n_padded]: the row, times the weight of the point
+    const Real* rows;       // [row][near][width]: the row, times the weight of the point
     const int32_t* points;  // [row][near]
     const Real* weights;    // [row][near], or null where each row has one point
     size_t n_rows, n_near;
@@ -50,45 +50,47 @@ template <class Real>
 struct Value {
     size_t row, number;
 
-    inline const Real* function(const Map<Real>& map, const Winners<Real>& winners, size_t near,
-                                size_t width) const {
+    inline const Real* slopes(const Functions<Real>& functions, const Winners<Real>& winners,
+                              size_t near) const {
         const size_t point = size_t(winners.points[row * winners.n_near + near]);
-        return map.functions + (point * map.n_values + number) * width;
+        return functions.slopes + (point * functions.n_values + number) * functions.width;
     }
-    inline Real offset(const Map<Real>& map, const Winners<Real>& winners) const {
+    inline Real offset(const Functions<Real>& functions, const Winners<Real>& winners) const {
         const int32_t* points = winners.points + row * winners.n_near;
-        if (!winners.weights) return map.offsets[size_t(points[0]) * map.n_values + number];
+        const Real* offsets = functions.offsets + number;
+        if (!winners.weights) return offsets[size_t(points[0]) * functions.n_values];
         Real sum = 0;
         for (size_t i = 0; i < winners.n_near; ++i)
             sum += winners.weights[row * winners.n_near + i] *
-                   map.offsets[size_t(points[i]) * map.n_values + number];
+                   offsets[size_t(points[i]) * functions.n_values];
         return sum;
     }
 };
 
-// Four values at once. Functions are stored negated: the sums come from subtract_product.
+// Four values at once. Slopes are stored negated: the sums come from subtract_product.
 template <class Real>
-inline void sum_four(const Map<Real>& map, const Winners<Real>& winners, size_t width,
+inline void sum_four(const Functions<Real>& functions, const Winners<Real>& winners,
                      const Value<Real> (&wanted)[4], Real* sums) {
+    const size_t width = functions.width;
     Vector<Real> parts[4] = {};
     for (size_t near = 0; near < winners.n_near; ++near) {
-        const Real *functions[4], *rows[4];
+        const Real *slopes[4], *rows[4];
         for (size_t i = 0; i < 4; ++i) {
-            functions[i] = wanted[i].function(map, winners, near, width);
+            slopes[i] = wanted[i].slopes(functions, winners, near);
             rows[i] = winners.rows + (wanted[i].row * winners.n_near + near) * width;
         }
         for (size_t k = 0; k < width; k += lanes<Real>)
             for (size_t i = 0; i < 4; ++i)
-                parts[i] = subtract_product(load(functions[i] + k), load(rows[i] + k), parts[i]);
+                parts[i] = subtract_product(load(slopes[i] + k), load(rows[i] + k), parts[i]);
     }
     sum_lanes(parts, sums);
 }
 
-// values[row][number] = weighted sum over the near points of offset + function . row.
+// values[row][number] = weighted sum over the near points of offset + slopes . row.
 template <class Real>
-inline void apply_functions(const Map<Real>& map, const Winners<Real>& winners, size_t width,
+inline void apply_functions(const Functions<Real>& functions, const Winners<Real>& winners,
                             Real* values) {
-    const size_t n = winners.n_rows * map.n_values;
+    const size_t n = winners.n_rows * functions.n_values;
     Value<Real> next{0, 0};
     for (size_t first = 0; first < n; first += 4) {
         Value<Real> wanted[4];
@@ -96,12 +98,12 @@ inline void apply_functions(const Map<Real>& map, const Winners<Real>& winners, 
         for (size_t i = 0; i < 4; ++i) {
             wanted[i] = next;
             // The last value fills up the last four.
-            if (first + i + 1 < n && ++next.number == map.n_values) next = {next.row + 1, 0};
+            if (first + i + 1 < n && ++next.number == functions.n_values) next = {next.row + 1, 0};
         }
-        sum_four(map, winners, width, wanted, sums);
+        sum_four(functions, winners, wanted, sums);
         const size_t count = n - first < 4 ? n - first : 4;
         for (size_t i = 0; i < count; ++i)
-            values[first + i] = sums[i] + wanted[i].offset(map, winners);
+            values[first + i] = sums[i] + wanted[i].offset(functions, winners);
     }
 }
 

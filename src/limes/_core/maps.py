@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from limes._core import _native
+from limes._core.factors import factor_functions
 from limes._core.groups import group_points
 from limes._core.paths import cpu_path
 
@@ -69,10 +70,11 @@ class Maps:
         grouped: bool = True,
         cpu: str | None = None,
     ) -> None:
+        plain = None if projection is None else _plain(projection)
         self._native = _native.Maps(
             _plain(center),
-            [_parts(parts, grouped and blend == 1) for parts in maps],
-            None if projection is None else _plain(projection),
+            [_parts(parts, plain, blend, grouped=grouped, double=double) for parts in maps],
+            plain,
             blend,
             double,
             None if pairs is None else np.ascontiguousarray(pairs, dtype=np.int32),
@@ -193,11 +195,20 @@ class Maps:
         return out
 
 
-def _parts(parts: Sequence[ArrayLike], grouped: bool) -> tuple[Any, ...]:
-    """Return the parts of a map as the core reads them, its points grouped if that pays."""
+def _parts(
+    parts: Sequence[ArrayLike], projection: Array | None, blend: int, *, grouped: bool, double: bool
+) -> tuple[Any, ...]:
+    """Return the parts of a map as the core reads them, with what makes it quicker if that pays."""
     plain = tuple(_plain(part) for part in parts)
+    groups = factors = None
+    # The core says what is wrong with anything that is no map.
     is_map = len(plain) == 4 and plain[0].ndim == 2 and plain[1].shape == plain[0].shape[:1]
-    return (*plain, group_points(plain[0], plain[1]) if grouped and is_map else None)
+    if is_map and grouped and blend == 1:
+        groups = group_points(plain[0], plain[1])
+    if is_map and projection is not None and blend > 1 and not double:
+        is_fit = plain[2].ndim == 3 and plain[2].shape[2:] == projection.shape[:1]
+        factors = factor_functions(plain[2], projection, blend) if is_fit else None
+    return (*plain, groups, factors)
 
 
 def _plain(values: ArrayLike) -> Array:

@@ -115,8 +115,7 @@ inline void run_places(const Job<Real>& job, const Map<Real>& map, const uint32_
     }
     for (size_t r = 0; r < n; ++r) {
         const size_t row = places[r] / job.n_slots;
-        row_values(model, map, room.batch + row * model.n_padded, search_row(model, row, room),
-                   room);
+        row_values(map, room.batch + row * model.n_padded, search_row(model, row, room), room);
         write_place(job, map, first + places[r], room.values);
     }
 }
@@ -151,7 +150,7 @@ inline void run_named_row(const Job<Real>& job, size_t row, const Real* search, 
             write_nothing(job, place);
             continue;
         }
-        row_values(model, model.maps[m], room.tiles, search, room);
+        row_values(model.maps[m], room.tiles, search, room);
         write_place(job, model.maps[m], place, room.values);
     }
 }
@@ -189,7 +188,7 @@ template <class Real>
 inline void walk_row(const Job<Real>& job, size_t row, const Real* search, Room<Real>& room) {
     int32_t fork = 0;
     while (fork >= 0) {
-        row_values(*job.model, job.model->maps[fork], room.tiles, search, room);
+        row_values(job.model->maps[fork], room.tiles, search, room);
         fork = leave_fork(job, fork, room.values[0]);
     }
     job.indices[row] = -1 - fork;

@@ -120,9 +120,42 @@ private:
         map.n_values = from.n_values;
         const size_t others = from.n_points > 1 ? from.n_points - 1 : 1;
         map.n_blended = plain.blend < others ? plain.blend : others;
-        map.functions = pack_functions(plain, from);
-        map.offsets = pack_offsets(plain, from);
+        pack_values(plain, from, map);
         maps_.push_back(map);
+    }
+
+    void pack_values(const PlainModel& plain, const PlainMap& from, Map<Real>& map) {
+        map.has_base = !from.base.empty() && map.n_blended > 1;
+        const size_t n_terms = map.has_base ? plain.n_search : plain.n_features;
+        const std::vector<double>& slopes = map.has_base ? from.local : from.functions;
+        map.functions = {from.n_values, padded(n_terms),
+                         pack_slopes(slopes, from.n_points * from.n_values, n_terms),
+                         pack_offsets(plain, from)};
+        map.base = {from.n_values, padded(plain.n_features), nullptr, nullptr};
+        if (map.has_base) {
+            map.base.slopes = pack_slopes(from.base, from.n_values, plain.n_features);
+            map.base.offsets = hold(from.n_values);
+        }
+        // The panel of a tile holds the terms of its search.
+        map.is_dense = (map.has_base || plain.projection.empty()) && map.n_blended > 1 &&
+                       map.n_blended <= dense_blended && from.n_points <= dense_points &&
+                       from.n_values <= dense_products / (from.n_points * n_terms);
+        map.every = {};
+        if (map.is_dense) map.every = pack_every(slopes, map.functions.offsets, from, n_terms);
+    }
+
+    // All functions, negated, value by value, each with as many points as whole blocks hold.
+    Panels<Real> pack_every(const std::vector<double>& slopes, const Real* offsets,
+                            const PlainMap& from, size_t n_terms) {
+        const size_t unit = layout_.points, n = from.n_values;
+        const size_t n_padded = (from.n_points + unit - 1) / unit * unit;
+        Real* biases = hold((n * n_padded + 63) / 64 * 64);
+        for (size_t i = 0; i < from.n_points; ++i)
+            for (size_t c = 0; c < n; ++c) biases[c * n_padded + i] = -offsets[i * n + c];
+        return pack(n * n_padded, n_terms, biases, [&](size_t column, size_t k) {
+            const size_t i = column % n_padded, c = column / n_padded;
+            return i < from.n_points ? slopes[(i * n + c) * n_terms + k] : 0.0;
+        });
     }
 
     const Real* pack_biases(const PlainModel& plain, const PlainMap& from) {
@@ -195,13 +228,13 @@ private:
         return held;
     }
 
-    const Real* pack_functions(const PlainModel& plain, const PlainMap& from) {
-        const size_t width = padded(plain.n_features), n = from.n_points * from.n_values;
-        Real* functions = hold(n * width);
+    const Real* pack_slopes(const std::vector<double>& slopes, size_t n, size_t n_terms) {
+        const size_t width = padded(n_terms);
+        Real* packed = hold(n * width);
         for (size_t i = 0; i < n; ++i)
-            for (size_t k = 0; k < plain.n_features; ++k)
-                functions[i * width + k] = -narrow<Real>(from.functions[i * plain.n_features + k]);
-        return functions;
+            for (size_t k = 0; k < n_terms; ++k)
+                packed[i * width + k] = -narrow<Real>(slopes[i * n_terms + k]);
+        return packed;
     }
 
     const Real* pack_offsets(const PlainModel& plain, const PlainMap& from) {
@@ -219,13 +252,15 @@ private:
     void fill_model(const PlainModel& plain) {
         model_ = {plain.n_features, padded(plain.n_features), center_,
                   plain.projection.empty() ? nullptr : &projection_, plain.n_search,
-                  maps_.size(), maps_.data(), 0, 0, 0, 0, 0, 0, nullptr, 0,
+                  maps_.size(), maps_.data(), 0, 0, 0, 0, 0, false, 0, 0, nullptr, 0,
                   find_range(plain, std::numeric_limits<Real>::max())};
         for (const Map<Real>& map : maps_) {
             model_.n_values += map.n_values;
             model_.most_points = std::max(model_.most_points, map.points.n_columns);
             model_.most_values = std::max(model_.most_values, map.n_values);
             model_.most_blended = std::max(model_.most_blended, map.n_blended);
+            model_.most_every = std::max(model_.most_every, map.every.n_columns);
+            model_.has_bases = model_.has_bases || map.has_base;
             if (!map.groups) continue;
             model_.most_groups = std::max(model_.most_groups, map.groups->n_groups);
             model_.most_group_vectors = std::max(model_.most_group_vectors, map.groups->n_vectors);

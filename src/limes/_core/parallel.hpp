@@ -22,7 +22,8 @@ double work_per_row(const Model<Real>& model) {
     for (size_t i = 0; i < model.n_maps; ++i) {
         const Map<Real>& map = model.maps[i];
         work += double(map.points.n_columns) * double(model.n_search) +
-                double(map.n_blended * map.n_values) * double(model.n_features);
+                double(map.n_blended * map.n_values) * double(map.functions.width) +
+                (map.has_base ? double(map.n_values) * double(model.n_features) : 0.0);
     }
     return work + double(model.n_features);
 }

@@ -12,6 +12,8 @@ struct PlainMap {
     std::vector<double> biases;     // (n_points)
     std::vector<double> functions;  // (n_points, n_values, n_features)
     std::vector<double> offsets;    // (n_points, n_values)
+    std::vector<double> base;       // (n_values, n_features), or empty: functions = base + local,
+    std::vector<double> local;      // (n_points, n_values, n_search)   of the projected row
     std::vector<int32_t> groups;    // (n_points): the group of each point, or empty
     std::vector<double> origin;     // (n_search): see Groups; in it, bias = constant
     std::vector<double> squares;    // (n_search)    - origin . w + sum squares w^2 / 2

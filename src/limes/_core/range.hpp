@@ -23,6 +23,10 @@ inline double largest_growth(const PlainModel& model) {
             growth = std::max(growth, search * sum_of_sizes(&map.weights[i * model.n_search], model.n_search));
         for (size_t i = 0; i < map.n_points * map.n_values; ++i)
             growth = std::max(growth, sum_of_sizes(&map.functions[i * model.n_features], model.n_features));
+        for (size_t i = 0; i < map.local.size(); i += model.n_search)
+            growth = std::max(growth, search * sum_of_sizes(&map.local[i], model.n_search));
+        for (size_t i = 0; i < map.base.size(); i += model.n_features)
+            growth = std::max(growth, sum_of_sizes(&map.base[i], model.n_features));
     }
     return std::max(search, growth);
 }

@@ -37,10 +37,19 @@ inline void read_groups(nb::handle item, size_t n_search, PlainMap& map) {
             squares.fail_value("must be above zero where a point has a weight");
 }
 
+// (base, local): functions = base + local @ projection', which is cheaper where many are blended.
+inline void read_factors(nb::handle item, const PlainModel& model, PlainMap& map) {
+    const nb::tuple parts = nb::cast<nb::tuple>(item);
+    if (parts.size() != 2) throw nb::value_error("factors must be (base, local)");
+    const View base(parts[0], "base"), local(parts[1], "local");
+    map.base = read_doubles(base, {map.n_values, model.n_features});
+    map.local = read_doubles(local, {map.n_points, map.n_values, model.n_search});
+}
+
 inline PlainMap read_map(nb::handle item, const PlainModel& model) {
     const nb::tuple parts = nb::cast<nb::tuple>(item);
-    if (parts.size() != 5)
-        throw nb::value_error("each map must be (weights, biases, functions, offsets, groups)");
+    if (parts.size() != 6)
+        throw nb::value_error("each map must be (weights, biases, functions, offsets, groups, factors)");
     const View weights(parts[0], "weights"), biases(parts[1], "biases");
     const View functions(parts[2], "functions"), offsets(parts[3], "offsets");
     if (biases.dimensions() != 1) biases.fail_value("must have one dimension, got " + biases.shape());
@@ -60,6 +69,7 @@ inline PlainMap read_map(nb::handle item, const PlainModel& model) {
     map.functions = read_doubles(functions, {map.n_points, map.n_values, model.n_features});
     map.offsets = read_doubles(offsets, {map.n_points, map.n_values});
     if (!parts[4].is_none()) read_groups(parts[4], model.n_search, map);
+    if (!parts[5].is_none()) read_factors(parts[5], model, map);
     return map;
 }
 

@@ -40,15 +40,16 @@ struct Room {
     Real* partial;      // unfinished scores
     Real* values;       // [row][value]
     Real* weights;      // [row][near]
-    Real* weighted;     // [row][near][n_padded]: rows times weights
+    Real* weighted;     // [row][near][term]: rows times weights
+    Real* base;         // [row][value]
     int32_t* near;      // [row][near]
     int32_t* votes;     // [row of the group][class]
     BlendRoom<Real> blend;
     GroupRoom<Real> groups;
+    Real* gathered;     // [row of a tile][search_width], where maps are named or have a base
     // Where maps are named:
     Real* batch;        // [row][n_padded]
     Real* batch_search; // [row][search_width]
-    Real* gathered;     // [row of a tile][search_width]
     uint32_t* named;    // the map at each place [row][slot]
     uint32_t* order;    // places that name a map, sorted by map
     size_t* ends;       // where each map ends in the order
@@ -56,46 +57,49 @@ struct Room {
     Real* fork_values;  // walk: the value there
     size_t size = 0;
 
-    Room(const Job<Real>& job, Real* base) {
+    Room(const Job<Real>& job, Real* memory) {
         const Model<Real>& model = *job.model;
         constexpr size_t height = tile_rows<Real>;
         const bool is_some = is_named(job.task), is_walk = job.task == Task::walk;
         n_tiles = is_some ? 1 : group_size(model);
         const size_t n_near = model.most_blended, ranks = n_near + 1;
-        tiles = cut(base, n_tiles * height * model.n_padded);
-        panels = cut(base, n_tiles * height * round_up(model.n_search, 64));
-        raw = cut(base, model.projection ? height * model.n_padded : 0);
-        partial = cut(base, most_blocks * block * height);
-        values = cut(base, height * model.most_values);
-        weights = cut(base, height * n_near);
-        weighted = cut(base, n_near > 1 ? height * n_near * model.n_padded : 0);
-        near = cut_as<int32_t>(base, height * n_near);
-        votes = cut_as<int32_t>(base, n_tiles * height * model.n_classes);
+        tiles = cut(memory, n_tiles * height * model.n_padded);
+        panels = cut(memory, n_tiles * height * round_up(model.n_search, 64));
+        raw = cut(memory, model.projection ? height * model.n_padded : 0);
+        partial = cut(memory, most_blocks * block * height);
+        values = cut(memory, height * model.most_values);
+        weights = cut(memory, height * n_near);
+        const size_t width = model.n_padded < search_width(model) ? search_width(model) : model.n_padded;
+        weighted = cut(memory, n_near > 1 ? height * n_near * width : 0);
+        base = cut(memory, model.has_bases ? height * model.most_values : 0);
+        near = cut_as<int32_t>(memory, height * n_near);
+        votes = cut_as<int32_t>(memory, n_tiles * height * model.n_classes);
         const size_t n_points = round_up(model.most_points, 64);
-        blend.scores = cut(base, n_points * (n_near > 1 ? height : 1));
+        blend.scores = cut(memory, n_points * (n_near > 1 ? height : 1));
         // A small map beside a large one has a bound for each of its points.
         const size_t n_small = n_points < round_up(few_points, 64) ? n_points : round_up(few_points, 64);
         const size_t n_bounds = n_small < n_points / most_shared ? n_points / most_shared : n_small;
-        blend.lowest = cut(base, n_bounds * lanes<Real>);
-        blend.bits = cut_as<uint32_t>(base, round_up(n_bounds, 32) / 32 * lanes<Real>);
-        blend.ranked = cut(base, height * ranks);
-        blend.near = cut_as<int32_t>(base, height * ranks);
+        blend.lowest = cut(memory, n_bounds * lanes<Real>);
+        blend.bits = cut_as<uint32_t>(memory, round_up(n_bounds, 32) / 32 * lanes<Real>);
+        blend.ranked = cut(memory, height * ranks);
+        blend.near = cut_as<int32_t>(memory, height * ranks);
+        blend.every = cut(memory, round_up(model.most_every, 64));
         const size_t n_groups = round_up(model.most_groups, 64);
-        groups.scores = cut(base, n_groups * height);
-        groups.marks = cut_as<uint32_t>(base, n_groups / 32 * height);
-        groups.left = cut_as<uint32_t>(base, model.most_group_vectors + 2 * strip);
+        groups.scores = cut(memory, n_groups * height);
+        groups.marks = cut_as<uint32_t>(memory, n_groups / 32 * height);
+        groups.left = cut_as<uint32_t>(memory, model.most_group_vectors + 2 * strip);
         groups.waiting = groups.failures = 0;
         const size_t n_batch = batch_size(model);
         const size_t n_rows = !is_some ? 0 : job.rows.count < n_batch ? job.rows.count : n_batch;
         const size_t n_places = n_rows * (is_walk ? 1 : job.n_slots);
-        batch = cut(base, n_rows * model.n_padded);
-        batch_search = cut(base, model.projection ? n_rows * search_width(model) : 0);
-        gathered = cut(base, is_some ? height * search_width(model) : 0);
-        named = cut_as<uint32_t>(base, n_places);
-        order = cut_as<uint32_t>(base, n_places);
-        ends = cut_as<size_t>(base, is_some ? model.n_maps + 1 : 0);
-        forks = cut_as<int32_t>(base, is_walk ? n_rows : 0);
-        fork_values = cut(base, is_walk ? n_rows : 0);
+        batch = cut(memory, n_rows * model.n_padded);
+        batch_search = cut(memory, model.projection ? n_rows * search_width(model) : 0);
+        gathered = cut(memory, is_some || model.has_bases ? height * search_width(model) : 0);
+        named = cut_as<uint32_t>(memory, n_places);
+        order = cut_as<uint32_t>(memory, n_places);
+        ends = cut_as<size_t>(memory, is_some ? model.n_maps + 1 : 0);
+        forks = cut_as<int32_t>(memory, is_walk ? n_rows : 0);
+        fork_values = cut(memory, is_walk ? n_rows : 0);
     }
 
     static inline size_t search_width(const Model<Real>& model) {
@@ -109,10 +113,10 @@ struct Room {
     }
 
 private:
-    inline Real* cut(Real* base, size_t n) { return cut_as<Real>(base, n); }
+    inline Real* cut(Real* memory, size_t n) { return cut_as<Real>(memory, n); }
     template <class Kind>
-    inline Kind* cut_as(Real* base, size_t n) {
-        Real* from = base ? base + size : nullptr;
+    inline Kind* cut_as(Real* memory, size_t n) {
+        Real* from = memory ? memory + size : nullptr;
         size += round_up(n * sizeof(Kind), 64) / sizeof(Real);
         return reinterpret_cast<Kind*>(from);
     }

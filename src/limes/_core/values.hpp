@@ -1,6 +1,7 @@
 // The values of one map, for a tile of rows or for one row.
 #pragma once
 #include "blend.hpp"
+#include "dense.hpp"
 #include "linear.hpp"
 #include "room.hpp"
 #include "search.hpp"
@@ -8,22 +9,57 @@
 namespace limes {
 namespace {
 
-// Blend the points that were ranked for n rows.
+// Blend the points that were ranked for n rows, which are `stride` apart.
 template <class Real>
-inline void blend_rows(const Model<Real>& model, const Map<Real>& map, const Real* rows, size_t n,
-                       Room<Real>& room) {
-    const size_t size = ranking_size(map), n_near = map.n_blended, width = model.n_padded;
+inline void blend_ranked(const Map<Real>& map, const Real* rows, size_t stride, size_t n,
+                         Room<Real>& room) {
+    const size_t size = ranking_size(map), n_near = map.n_blended, width = map.functions.width;
     for (size_t r = 0; r < n; ++r) {
         Real* weights = room.weights + r * n_near;
         weigh(room.blend.ranked + r * size, n_near, size > n_near, weights);
         for (size_t i = 0; i < n_near; ++i) {
             room.near[r * n_near + i] = room.blend.near[r * size + i];
             Real* to = room.weighted + (r * n_near + i) * width;
-            for (size_t k = 0; k < width; ++k) to[k] = weights[i] * rows[r * width + k];
+            for (size_t k = 0; k < width; ++k) to[k] = weights[i] * rows[r * stride + k];
         }
     }
     const Winners<Real> winners{room.weighted, room.near, room.weights, n, n_near};
-    apply_functions(map, winners, width, room.values);
+    apply_functions(map.functions, winners, room.values);
+}
+
+// Add the values of the base, if the map has one, to those of n rows.
+template <class Real>
+inline void add_base(const Map<Real>& map, const Real* rows, size_t n, Room<Real>& room) {
+    if (!map.has_base) return;
+    for (size_t r = 0; r < n; ++r) room.near[r] = 0;
+    const Winners<Real> winners{rows, room.near, nullptr, n, 1};
+    apply_functions(map.base, winners, room.base);
+    for (size_t i = 0; i < n * map.n_values; ++i) room.values[i] += room.base[i];
+}
+
+// Lay a tile of the search out by row again, zero behind the last term.
+template <class Real>
+inline void gather_search(const Model<Real>& model, const Real* panel, size_t n, Room<Real>& room) {
+    const size_t width = Room<Real>::search_width(model);
+    for (size_t r = 0; r < n; ++r)
+        for (size_t k = 0; k < width; ++k)
+            room.gathered[r * width + k] =
+                k < model.n_search ? panel[k * tile_rows<Real> + r] : Real(0);
+}
+
+// Blended values of a tile.
+template <class Real>
+inline void blend_tile_values(const Model<Real>& model, const Map<Real>& map, const Real* tile,
+                              const Real* panel, size_t n, Room<Real>& room) {
+    if (map.is_dense) {
+        blend_tile(map, panel, n, room.partial, room.blend, room.values);
+        return add_base(map, tile, n, room);
+    }
+    rank_tile(panel, map, room.partial, n, room.blend);
+    if (!map.has_base) return blend_ranked(map, tile, model.n_padded, n, room);
+    gather_search(model, panel, n, room);
+    blend_ranked(map, room.gathered, Room<Real>::search_width(model), n, room);
+    add_base(map, tile, n, room);
 }
 
 // The nearest point of each row of a tile, in room.near.
@@ -37,13 +73,10 @@ inline void nearest_of_tile(const Map<Real>& map, const Real* panel, size_t n, R
 template <class Real>
 inline void tile_values(const Model<Real>& model, const Map<Real>& map, const Real* tile,
                         const Real* panel, size_t n, Room<Real>& room) {
-    if (map.n_blended > 1) {
-        rank_tile(panel, map, room.partial, n, room.blend);
-        return blend_rows(model, map, tile, n, room);
-    }
+    if (map.n_blended > 1) return blend_tile_values(model, map, tile, panel, n, room);
     nearest_of_tile(map, panel, n, room);
     const Winners<Real> winners{tile, room.near, nullptr, n, 1};
-    apply_functions(map, winners, model.n_padded, room.values);
+    apply_functions(map.functions, winners, room.values);
 }
 
 template <class Real>
@@ -53,18 +86,28 @@ inline int32_t nearest_of_row(const Panels<Real>& points, const Real* search, Ro
     return lowest(room.blend.scores, points.n_columns);
 }
 
-// room.values[value] of one map for one row.
+// Blended values of one row.
 template <class Real>
-inline void row_values(const Model<Real>& model, const Map<Real>& map, const Real* row,
-                       const Real* search, Room<Real>& room) {
-    if (map.n_blended > 1) {
+inline void blend_row_values(const Map<Real>& map, const Real* row, const Real* search,
+                             Room<Real>& room) {
+    if (map.is_dense) {
+        blend_row(map, search, room.blend, room.values);
+    } else {
         score_row(search, map.points, room.blend.scores);
         rank_all(room.blend.scores, 1, map, room.blend.ranked, room.blend.near);
-        return blend_rows(model, map, row, 1, room);
+        blend_ranked(map, map.has_base ? search : row, 0, 1, room);
     }
+    add_base(map, row, 1, room);
+}
+
+// room.values[value] of one map for one row.
+template <class Real>
+inline void row_values(const Map<Real>& map, const Real* row, const Real* search,
+                       Room<Real>& room) {
+    if (map.n_blended > 1) return blend_row_values(map, row, search, room);
     room.near[0] = nearest_of_row(map.points, search, room);
     const Winners<Real> winners{row, room.near, nullptr, 1, 1};
-    apply_functions(map, winners, model.n_padded, room.values);
+    apply_functions(map.functions, winners, room.values);
 }
 
 }  // namespace

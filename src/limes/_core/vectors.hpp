@@ -76,7 +76,7 @@ inline void store_loose(Real* to, Vector<Real> vector) {
 }
 
 // subtract_product(a, b, c) = c - a * b, rounded once where the processor can.
-// smaller(a, b) = a < b ? a : b, so that a NaN in a never wins.
+// smaller(a, b) = a < b ? a : b and larger(a, b) = a > b ? a : b, so that a NaN in a never wins.
 #if defined(__AVX512F__)
 inline Vector<float> spread(float x) { return _mm512_set1_ps(x); }
 inline Vector<double> spread(double x) { return _mm512_set1_pd(x); }
@@ -88,6 +88,8 @@ inline Vector<double> subtract_product(Vector<double> a, Vector<double> b, Vecto
 }
 inline Vector<float> smaller(Vector<float> a, Vector<float> b) { return _mm512_min_ps(a, b); }
 inline Vector<double> smaller(Vector<double> a, Vector<double> b) { return _mm512_min_pd(a, b); }
+inline Vector<float> larger(Vector<float> a, Vector<float> b) { return _mm512_max_ps(a, b); }
+inline Vector<double> larger(Vector<double> a, Vector<double> b) { return _mm512_max_pd(a, b); }
 #elif defined(__AVX2__)
 inline Vector<float> spread(float x) { return _mm256_set1_ps(x); }
 inline Vector<double> spread(double x) { return _mm256_set1_pd(x); }
@@ -99,6 +101,8 @@ inline Vector<double> subtract_product(Vector<double> a, Vector<double> b, Vecto
 }
 inline Vector<float> smaller(Vector<float> a, Vector<float> b) { return _mm256_min_ps(a, b); }
 inline Vector<double> smaller(Vector<double> a, Vector<double> b) { return _mm256_min_pd(a, b); }
+inline Vector<float> larger(Vector<float> a, Vector<float> b) { return _mm256_max_ps(a, b); }
+inline Vector<double> larger(Vector<double> a, Vector<double> b) { return _mm256_max_pd(a, b); }
 #else
 inline Vector<float> spread(float x) { return Vector<float>{x, x, x, x}; }
 inline Vector<double> spread(double x) { return Vector<double>{x, x}; }
@@ -109,8 +113,6 @@ inline Vector<float> subtract_product(Vector<float> a, Vector<float> b, Vector<f
 inline Vector<double> subtract_product(Vector<double> a, Vector<double> b, Vector<double> c) {
     return Vector<double>(vfmsq_f64(float64x2_t(c), float64x2_t(a), float64x2_t(b)));
 }
-inline Vector<float> smaller(Vector<float> a, Vector<float> b) { return a < b ? a : b; }
-inline Vector<double> smaller(Vector<double> a, Vector<double> b) { return a < b ? a : b; }
 #else
 inline Vector<float> subtract_product(Vector<float> a, Vector<float> b, Vector<float> c) {
     return c - a * b;
@@ -118,13 +120,17 @@ inline Vector<float> subtract_product(Vector<float> a, Vector<float> b, Vector<f
 inline Vector<double> subtract_product(Vector<double> a, Vector<double> b, Vector<double> c) {
     return c - a * b;
 }
+#endif
 #if defined(__SSE2__)
 inline Vector<float> smaller(Vector<float> a, Vector<float> b) { return _mm_min_ps(a, b); }
 inline Vector<double> smaller(Vector<double> a, Vector<double> b) { return _mm_min_pd(a, b); }
+inline Vector<float> larger(Vector<float> a, Vector<float> b) { return _mm_max_ps(a, b); }
+inline Vector<double> larger(Vector<double> a, Vector<double> b) { return _mm_max_pd(a, b); }
 #else
 inline Vector<float> smaller(Vector<float> a, Vector<float> b) { return a < b ? a : b; }
 inline Vector<double> smaller(Vector<double> a, Vector<double> b) { return a < b ? a : b; }
-#endif
+inline Vector<float> larger(Vector<float> a, Vector<float> b) { return a > b ? a : b; }
+inline Vector<double> larger(Vector<double> a, Vector<double> b) { return a > b ? a : b; }
 #endif
 #endif
 

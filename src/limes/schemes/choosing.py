@@ -315,9 +315,11 @@ class _Workshop:
         if self.is_wide and n_points > 1:
             before = AffineMap(np.zeros(n_features), rng.normal(size=(n_features, n_search)))
         n_outputs = self.lessons.targets.shape[1]
+        width = n_search if before else n_features
+        slopes = rng.normal(size=(n_points, width, n_outputs))
         one = BorderMap(
-            rng.normal(size=(n_points, n_search if before else n_features)),
-            rng.normal(size=(n_points, n_features, n_outputs)),
+            rng.normal(size=(n_points, width)),
+            slopes if before is None else before.matrix @ slopes,
             np.zeros((n_points, n_outputs)),
             before,
             self.blend,

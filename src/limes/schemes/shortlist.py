@@ -11,7 +11,7 @@ from scipy.special import expit, softmax
 
 from limes._core import Classifier, Maps
 from limes._typing import Array, Codes
-from limes.border_map import compile_maps, is_projected, row_cost
+from limes.border_map import compile_maps, function_cost, is_projected, row_cost
 from limes.coupling import class_pairs, count_votes, couple
 from limes.schemes.protocol import Scheme
 
@@ -90,10 +90,9 @@ class ShortlistScheme(Scheme):
         largest = max(pairs, key=lambda one: one.n_borders)
         once, each = 0, row_cost((largest,))
         if largest.before is not None and is_projected(pairs):
-            n_search, n_features = largest.before.n_outputs, largest.n_features
-            n_blended = min(largest.blend, max(largest.n_borders - 1, 1))
-            once, each = n_search * n_features, n_search * largest.n_borders
-            each += n_blended * n_features
+            n_search = largest.before.n_outputs
+            once = n_search * largest.n_features
+            each = n_search * largest.n_borders + function_cost(largest, projected=True)
         return row_cost(self.maps[:1]) + round(min(self.n_asked, 1.0) * once + self.n_asked * each)
 
     def values(self, X: NDArray[np.floating[Any]], *, n_threads: int = 1) -> NDArray[Any]:

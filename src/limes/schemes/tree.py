@@ -10,7 +10,7 @@ from scipy.special import expit
 
 from limes._core import Classifier
 from limes._typing import Array, Codes
-from limes.border_map import is_projected, row_cost
+from limes.border_map import function_cost, is_projected, row_cost
 from limes.schemes.protocol import Scheme
 
 
@@ -46,9 +46,8 @@ class TreeScheme(Scheme):
         if before is not None and is_projected(self.maps):
             once = before.n_outputs * before.n_features
         for one in self.maps:
-            n_blended = min(one.blend, max(one.n_borders - 1, 1))
             width = before.n_outputs if before is not None and once else one.n_features
-            own.append(one.n_borders * width + n_blended * one.n_features)
+            own.append(one.n_borders * width + function_cost(one, projected=once > 0))
             if one.n_borders == 1:
                 own[-1] = row_cost((one,))
         return once + round(float(self._share_of_classes() @ own))
