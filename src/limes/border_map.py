@@ -298,18 +298,26 @@ def is_projected(maps: Sequence[BorderMap]) -> bool:
     before = maps[0].before
     if before is None or not before.is_dense:
         return False
-    n_points = sum(one.n_borders for one in maps)
-    projected = before.n_outputs * (before.n_features + n_points)
-    return bool(projected < n_points * before.n_features)
+    return _projected_cost(maps, before) < _plain_cost(maps)
 
 
 def row_cost(maps: Sequence[BorderMap]) -> int:
     """Return the multiply-adds that one row costs: the search, then the functions."""
     before = maps[0].before
     if before is not None and is_projected(maps):
-        n_points = sum(one.n_borders for one in maps)
-        functions = sum(function_cost(one, projected=True) for one in maps)
-        return before.n_outputs * (before.n_features + n_points) + functions
+        return _projected_cost(maps, before)
+    return _plain_cost(maps)
+
+
+def _projected_cost(maps: Sequence[BorderMap], before: AffineMap) -> int:
+    """Return the multiply-adds that a row costs if it is projected before the search."""
+    n_points = sum(one.n_borders for one in maps)
+    functions = sum(function_cost(one, projected=True) for one in maps)
+    return before.n_outputs * (before.n_features + n_points) + functions
+
+
+def _plain_cost(maps: Sequence[BorderMap]) -> int:
+    """Return the multiply-adds that a row costs if it is searched as it is."""
     # The nearest of one point is that point.
     searched = sum(one.n_borders for one in maps if one.n_borders > 1)
     return searched * maps[0].n_features + sum(function_cost(one) for one in maps)
