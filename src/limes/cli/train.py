@@ -231,9 +231,9 @@ def _as_libsvm(svc: Any, X: Any, y: Any, *, has_sigmoids: bool, seed: int) -> An
     if has_sigmoids:
         codes = np.searchsorted(svc.classes_, y)
         rng = np.random.default_rng(seed)
-        slopes, shifts = svm_sigmoids(svc, machine, X, codes, rng=rng)
+        found = svm_sigmoids(svc, machine, X, codes, rng=rng)
         # Ours rise with the decision value of the second class, LIBSVM's fall with the first's.
-        sigmoids = np.array([-slopes, shifts])
+        sigmoids = np.array([-found.slopes, found.shifts])
     svm_type = SVM_TYPES[type(svc).__name__ == "NuSVC"]
     return LibsvmClassifier(machine, svc.classes_, svm_type=svm_type, sigmoids=sigmoids)
 

@@ -234,7 +234,7 @@ class _Workshop:
         self.source, self.ground, self.lessons, self.settings = source, ground, lessons, settings
         self.verbose = verbose
         self.judges, self.judging = enough_judges(source, ground)
-        self.probabilities = source.probabilities(self.judging)
+        self.forecasts = source.forecasts(self.judging)
 
     def climb(self, seeds: list[np.random.SeedSequence]) -> list[_Made]:
         """Try more and more points, until they stop to help; then blend fewer of them."""
@@ -364,7 +364,7 @@ class _Workshop:
     def _sharpened(self, one: BorderMap) -> BorderMap:
         """Return a fitted map with probabilities like the source's."""
         logits = one.decide(self.judging).astype(np.float64)
-        sharpness = fit_sharpness(logits, self.probabilities, self.judges.weights)
+        sharpness = fit_sharpness(logits, self.forecasts, self.judges.weights)
         # The value of a single border is half a logit.
         return one.scaled(0.5 * sharpness if one.n_outputs == 1 else sharpness)
 

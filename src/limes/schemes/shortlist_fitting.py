@@ -101,7 +101,7 @@ def _fit_shared(
     fitted = to_map(fit_map(lessons, n_points=n_points, blend=blend, rng=rng), blend)
     judges, rows = enough_judges(source, ground)
     logits = fitted.decide(rows).astype(np.float64)
-    sharpness = fit_sharpness(logits, source.probabilities(rows), judges.weights)
+    sharpness = fit_sharpness(logits, source.forecasts(rows), judges.weights)
     # The value of a single border is half a logit.
     return fitted.scaled(0.5 * sharpness if fitted.n_outputs == 1 else sharpness)
 

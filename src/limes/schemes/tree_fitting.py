@@ -134,7 +134,7 @@ def _lesson_of(lessons: Lessons, first: list[int], second: list[int]) -> tuple[C
 def _sharpen(source: MulticlassSource, ground: Ground, scheme: TreeScheme) -> TreeScheme:
     """Scale all values by the factor that brings probabilities nearest to the source's."""
     judges, rows = enough_judges(source, ground)
-    wanted, values = source.probabilities(rows), scheme.values(rows)
+    wanted, values = source.forecasts(rows), scheme.values(rows)
 
     def loss(log_factor: float) -> float:
         found = scheme.own_probabilities(np.exp(log_factor) * values)

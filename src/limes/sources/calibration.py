@@ -1,19 +1,21 @@
 """How sure a source is: Platt's sigmoid by cross-validation, where it does not say itself."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from math import isqrt
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 from scipy.optimize import minimize_scalar
-from scipy.special import logsumexp
+from scipy.special import expit, logsumexp
 from sklearn.base import clone
 
 from limes._typing import Array, Codes
-from limes.coupling import class_pairs
+from limes.coupling import class_pairs, couple
 from limes.platt import fit_sigmoid
 from limes.rows import place_in_class
+from limes.sources.probability import FLOOR
 from limes.svm_machine import SvmMachine
 
 N_FOLDS = 5
@@ -23,9 +25,27 @@ MAX_ROWS = 3000
 DEFAULT_SLOPE = 2.0
 
 
+@dataclass(frozen=True, eq=False)
+class PairSigmoids:
+    """What turns the decision values of all pairs into probabilities.
+
+    Parameters
+    ----------
+    slopes, shifts : ndarray of shape (n_pairs,)
+        Platt's A and B for each pair.
+    sharpness : float, default=1.0
+        The power at which coupled probabilities are likeliest, for rows that the machine has not
+        seen: coupling many pairs leaves too much to the classes that lose.
+    """
+
+    slopes: Array
+    shifts: Array
+    sharpness: float = 1.0
+
+
 def svm_sigmoids(
     svc: Any, machine: SvmMachine, X: Array, codes: Codes, *, rng: np.random.Generator
-) -> tuple[Array, Array]:
+) -> PairSigmoids:
     """Fit Platt's sigmoid for each pair of a support vector machine's classes.
 
     The machine is trained again on four fifths of the rows, five times, so that the sigmoid is
@@ -48,8 +68,8 @@ def svm_sigmoids(
 
     Returns
     -------
-    slopes, shifts : ndarray of shape (n_pairs,)
-        Platt's A and B for each pair.
+    PairSigmoids
+        For each pair, and for all together.
     """
     # Rows with few numbers are trained on much quicker as such.
     is_sparse = sparse.issparse(svc.support_vectors_)
@@ -62,11 +82,14 @@ def svm_sigmoids(
     if len(np.unique(codes)) == machine.n_classes:
         try:
             rows, decisions = _cross_validate(values, codes, rng=rng)
-            return pair_sigmoids(decisions, codes[rows])
         except ValueError:
             pass
+        else:
+            slopes, shifts = pair_sigmoids(decisions, codes[rows])
+            coupled = couple(expit(slopes * decisions + shifts))
+            return PairSigmoids(slopes, shifts, _fit_power(coupled, codes[rows]))
     kept = _draw_rows(codes, rng)
-    return pair_sigmoids(machine.values(X[kept]), codes[kept])
+    return PairSigmoids(*pair_sigmoids(machine.values(X[kept]), codes[kept]))
 
 
 def pair_sigmoids(decisions: Array, codes: Codes) -> tuple[Array, Array]:
@@ -164,6 +187,13 @@ def _folds(codes: Codes, kept: Codes) -> Iterator[tuple[Codes, Codes]]:
     for fold in range(N_FOLDS):
         is_test = (place % N_FOLDS == fold) & ~is_alone
         yield kept[~is_test], kept[is_test]
+
+
+def _fit_power(coupled: Array, codes: Codes) -> float:
+    """Return the power at which coupled probabilities are likeliest; two classes need none."""
+    if coupled.shape[1] == 2:
+        return 1.0
+    return _fit_sharpness(np.log(np.maximum(coupled, FLOOR)), codes)
 
 
 def _fit_sharpness(scores: Array, codes: Codes) -> float:

@@ -55,6 +55,10 @@ class MulticlassSource(ABC):
     def probabilities(self, X: Array) -> Array:
         """Return the probability of each class: (n_rows, n_classes)."""
 
+    def forecasts(self, X: Array) -> Array:
+        """Return probabilities as a map should give them: better than the source's, if it can."""
+        return self.probabilities(X)
+
     @abstractmethod
     def scores(self, X: Array) -> Array:
         """Return one score a class, logits of how likely each is: (n_rows, n_classes).

@@ -140,8 +140,10 @@ def _(model: SVC | NuSVC, known: Known) -> SvmSource:
     codes = np.argmax(count_votes_like_libsvm(machine.values(known.X)), axis=1)
     if known.codes is not None:
         codes = np.where(known.codes < 0, codes, known.codes)
-    slopes, shifts = svm_sigmoids(model, machine, known.X, codes, rng=known.rng)
-    return SvmSource(machine, model.classes_, slopes, shifts, not known.by_probability)
+    found = svm_sigmoids(model, machine, known.X, codes, rng=known.rng)
+    by_vote = not known.by_probability
+    classes = model.classes_
+    return SvmSource(machine, classes, found.slopes, found.shifts, by_vote, found.sharpness)
 
 
 @as_source.register

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, softmax
 from sklearn.svm import SVC, NuSVC
 
 from limes._typing import Array, Codes, Labels
@@ -36,6 +36,8 @@ class SvmSource(MulticlassSource):
         True: a border lies where the machine's own ``predict`` changes, at f = 0, and the class
         with most votes wins. False: it lies where the two probabilities are equal, at
         f = -B / A, and the largest coupled probability wins (``svm-predict -b 1``).
+    sharpness : float, default=1.0
+        The power of coupled probabilities that is nearer to the truth.
     """
 
     machine: SvmMachine
@@ -43,6 +45,7 @@ class SvmSource(MulticlassSource):
     slopes: Array
     shifts: Array
     decides_by_vote: bool = True
+    sharpness: float = 1.0
 
     @property
     def n_features(self) -> int:  # type: ignore[override]
@@ -67,6 +70,13 @@ class SvmSource(MulticlassSource):
     def probabilities(self, X: Array) -> Array:
         """Return coupled probabilities."""
         return couple(expit(2 * self.pair_decisions(X)))
+
+    def forecasts(self, X: Array) -> Array:
+        """Return coupled probabilities, as sharp as they should be."""
+        if self.sharpness == 1.0:
+            return self.probabilities(X)
+        logs = np.log(np.maximum(self.probabilities(X), FLOOR))
+        return softmax(self.sharpness * logs, axis=1)
 
     @property
     def row_cost(self) -> float:  # type: ignore[override]
