@@ -1,4 +1,8 @@
-// The k nearest points of a row and their weights.
+// The k nearest points of a row and their weights: each by how much nearer it is than the next one
+// after them (an Epanechnikov kernel that reaches the next neighbour).
+//
+// The score of that next one is a limit, and the weight of a point is what its score lacks of it:
+// once the limit is known, nothing needs to be sorted.
 #pragma once
 #include "core.hpp"
 #include "search.hpp"
@@ -7,70 +11,48 @@
 namespace limes {
 namespace {
 
-// Places in a ranking: the points that are blended and the next one, which sets the radius.
-template <class Real>
-inline size_t ranking_size(const Map<Real>& map) {
-    return map.points.n_columns > 1 ? map.n_blended + 1 : 1;
-}
-
-// The lowest scores of one row so far, sorted; among equals the lowest index first.
+// The lowest scores of one row so far, sorted.
 template <class Real>
 struct Ranking {
     Real* scores;
-    int32_t* points;
     size_t size, filled = 0;
 
     inline Real limit() const { return filled < size ? infinity<Real> : scores[size - 1]; }
-    // Points arrive in the order of their index. A NaN is refused: it is below nothing.
-    inline void offer(Real score, size_t point) {
+    // A NaN is refused: it is below nothing.
+    inline void offer(Real score) {
         if (!(score < limit())) return;
         size_t i = filled < size ? filled++ : size - 1;
-        for (; i > 0 && score < scores[i - 1]; --i) {
-            scores[i] = scores[i - 1];
-            points[i] = points[i - 1];
-        }
+        for (; i > 0 && score < scores[i - 1]; --i) scores[i] = scores[i - 1];
         scores[i] = score;
-        points[i] = int32_t(point);
-    }
-    // Places that only NaN or infinite scores could take go to the lowest unused indices.
-    inline void fill() {
-        for (int32_t point = 0; filled < size; ++point) {
-            bool is_used = false;
-            for (size_t i = 0; i < filled; ++i) is_used = is_used || points[i] == point;
-            if (is_used) continue;
-            scores[filled] = infinity<Real>;
-            points[filled++] = point;
-        }
     }
 };
 
-// Most places that are searched by bounds, and most candidates that these are expected to leave.
-constexpr size_t most_places = dense_blended + 1, most_candidates = 16;
+// Most places that are searched by bounds.
+constexpr size_t most_places = dense_blended + 1;
 // Points that share a bound; each has its own in a map of so few that shared ones would be loose.
 constexpr size_t most_shared = 4, few_points = dense_points;
 
 // Room for the search of the k nearest points of a tile.
 template <class Real>
 struct BlendRoom {
-    Real* scores;    // [point][row of the tile]
-    Real* lowest;    // [shared points][row of a vector]: their lowest score
-    uint32_t* bits;  // [32 times shared points][row of a vector]: whether that is within the limit
-    Real* ranked;    // [row][place]
-    int32_t* near;   // [row][place]
-    Real* every;     // [value][point]: of one row and a dense map, negated
+    Real* scores;     // [point][row of the tile]
+    uint32_t* bits;   // [32 points][row of a vector]: whether a score is within the bound
+    Real* ranked;     // the k + 1 lowest scores of one row
+    Real* weights;    // [row][near]
+    int32_t* near;    // [row][near], in the order of their index
+    Real* every;      // [value][point]: of one row and a dense map, negated
 };
 
-// Write the lowest score of all points that share a bound; return the size-th lowest of these, which
-// is not below the size-th lowest score.
+// Return the size-th lowest of what the points that share a bound have as their lowest score. It
+// is not below the size-th lowest score, and is that where each point has its own.
 template <class Real, size_t shared, size_t size>
-inline Vector<Real> bound_scores(const Real* scores, size_t n_points, Real* lowest) {
+inline Vector<Real> bound_scores(const Real* scores, size_t n_points) {
     Vector<Real> places[size];
     for (size_t i = 0; i < size; ++i) places[i] = spread(infinity<Real>);
-    for (size_t first = 0; first < n_points; first += shared, lowest += lanes<Real>) {
+    for (size_t first = 0; first < n_points; first += shared) {
         Vector<Real> low = spread(infinity<Real>);
         for (size_t p = 0; p < shared; ++p)
             low = smaller(load(scores + (first + p) * tile_rows<Real>), low);
-        store(lowest, low);
         for (size_t i = 0; i < size; ++i) {
             const Vector<Real> place = places[i];
             places[i] = smaller(low, place);
@@ -81,118 +63,166 @@ inline Vector<Real> bound_scores(const Real* scores, size_t n_points, Real* lowe
 }
 
 template <class Real, size_t shared>
-inline Vector<Real> bound_scores(const Real* scores, size_t n_points, size_t size, Real* lowest) {
+inline Vector<Real> bound_scores(const Real* scores, size_t n_points, size_t size) {
     switch (size) {
-        case 2: return bound_scores<Real, shared, 2>(scores, n_points, lowest);
-        case 3: return bound_scores<Real, shared, 3>(scores, n_points, lowest);
-        case 4: return bound_scores<Real, shared, 4>(scores, n_points, lowest);
-        case 5: return bound_scores<Real, shared, 5>(scores, n_points, lowest);
-        case 6: return bound_scores<Real, shared, 6>(scores, n_points, lowest);
-        case 7: return bound_scores<Real, shared, 7>(scores, n_points, lowest);
-        case 8: return bound_scores<Real, shared, 8>(scores, n_points, lowest);
-        default: return bound_scores<Real, shared, 9>(scores, n_points, lowest);
+        case 2: return bound_scores<Real, shared, 2>(scores, n_points);
+        case 3: return bound_scores<Real, shared, 3>(scores, n_points);
+        case 4: return bound_scores<Real, shared, 4>(scores, n_points);
+        case 5: return bound_scores<Real, shared, 5>(scores, n_points);
+        case 6: return bound_scores<Real, shared, 6>(scores, n_points);
+        case 7: return bound_scores<Real, shared, 7>(scores, n_points);
+        case 8: return bound_scores<Real, shared, 8>(scores, n_points);
+        default: return bound_scores<Real, shared, 9>(scores, n_points);
     }
 }
 
-// Mark, for every row of a vector, the shared bounds that are within the limit.
-template <class Real, size_t shared>
-inline void mark_candidates(size_t n_points, Vector<Real> limit, const BlendRoom<Real>& room) {
+inline void store_words(Index<float> words, uint32_t* to) {
+    __builtin_memcpy(to, &words, sizeof words);
+}
+inline void store_words(Index<double> words, uint32_t* to) {
+    for (size_t l = 0; l < lanes<double>; ++l) to[l] = uint32_t(words[l]);
+}
+
+// Mark, for every row of a vector, the points whose score is within the limit: whole words of 64.
+template <class Real>
+inline void mark_points(const Real* scores, size_t n_points, Vector<Real> limit, uint32_t* bits) {
     using Integer = typename Lanes<Real>::Integer;
-    const size_t n = (n_points + shared - 1) / shared;
-    for (size_t first = 0; first < n; first += 32) {
-        const size_t last = first + 32 < n ? first + 32 : n;
-        Index<Real> word{};
-        for (size_t i = first; i < last; ++i) {
-            const Index<Real> is_near = load(room.lowest + i * lanes<Real>) <= limit;
-            word |= is_near & spread(Integer(int64_t(1) << (i - first)));
-        }
-        for (size_t l = 0; l < lanes<Real>; ++l)
-            room.bits[first / 32 * lanes<Real> + l] = uint32_t(word[l]);
+    for (size_t first = 0; first < round_up(n_points, 64); first += 32, bits += lanes<Real>) {
+        const size_t last = first + 32 < n_points ? first + 32 : n_points;
+        Index<Real> word{}, bit = spread(Integer(1));
+        for (size_t i = first; i < last; ++i, bit += bit)
+            word |= (load(scores + i * tile_rows<Real>) <= limit) & bit;
+        store_words(word, bits);
     }
 }
 
-// Candidates of one row, in the order of their index.
+// The points of one row within a bound, in the order of their index. How many there are varies from
+// row to row: as many steps as there usually are cost less than a branch that is guessed wrong.
 template <class Real>
 struct Candidates {
-    Real scores[most_candidates + most_shared];
-    int32_t points[most_candidates + most_shared];
-    size_t count = 0;
+    static constexpr size_t few = lanes<Real> < 8 ? 8 : lanes<Real>;
+    static constexpr size_t usual = 16, most = 32, usual_in_word = 4;
+    alignas(64) Real scores[most + usual_in_word];
+    int32_t points[most + usual_in_word];
+    size_t count = 0, size = 0;
 
     // Returns false if there are too many.
-    template <size_t shared>
-    inline bool collect(const Real* column, const uint32_t* bits, size_t n_points, Real limit) {
-        for (size_t first = 0; first < n_points; first += 32 * shared, bits += lanes<Real>)
-            for (uint32_t word = *bits; word; word &= word - 1) {
-                if (count > most_candidates) return false;
-                const size_t start = first + size_t(__builtin_ctz(word)) * shared;
-                for (size_t point = start; point < start + shared; ++point) {
-                    points[count] = int32_t(point);
-                    scores[count] = column[point * tile_rows<Real>];
-                    count += scores[count] <= limit && point < n_points;
-                }
-            }
+    inline bool collect(const Real* column, const uint32_t* bits, size_t n_points) {
+        for (size_t first = 0; first < n_points; first += 64, bits += 2 * lanes<Real>) {
+            uint64_t word = bits[0] | uint64_t(bits[lanes<Real>]) << 32;
+            const size_t n = size_t(__builtin_popcountll(word));
+            if (count + n > most) return false;
+            for (size_t i = 0; i < usual_in_word; ++i) word = read(column, first, word, count + i);
+            for (size_t i = usual_in_word; i < n; ++i) word = read(column, first, word, count + i);
+            count += n;
+        }
+        size = count <= few ? few : count <= usual ? usual : most;
+        for (size_t i = count; i < size; ++i) scores[i] = infinity<Real>;
         return true;
     }
-    // Sort by counting, without a branch on the scores.
-    inline void rank(size_t size, Real* ranked, int32_t* near) const {
-        size_t places[most_candidates + most_shared];
-        for (size_t i = 0; i < count; ++i) {
-            size_t place = i;
-            for (size_t j = 0; j < i; ++j) {
-                const size_t is_below = scores[i] < scores[j];
-                places[j] += is_below;
-                place -= is_below;
-            }
-            places[i] = place;
+    // The score that `rank` others, and no more, may be below.
+    inline Real ranked(size_t rank) const {
+        if (size == few) return ranked_of<few>(rank);
+        return size == usual ? ranked_of<usual>(rank) : ranked_of<most>(rank);
+    }
+
+private:
+    // Read the first point of a word, if it has one; return the word without it.
+    inline uint64_t read(const Real* column, size_t first, uint64_t word, size_t place) {
+        const size_t point = first + size_t(__builtin_ctzll(word | uint64_t(1) << 63));
+        points[place] = int32_t(point);
+        scores[place] = column[point * tile_rows<Real>];
+        return word & (word - 1);
+    }
+    template <size_t n>
+    inline Real ranked_of(size_t rank) const {
+        using Integer = typename Lanes<Real>::Integer;
+        Vector<Real> highest = spread(-infinity<Real>);
+        for (size_t v = 0; v < n; v += lanes<Real>) {
+            const Vector<Real> own = load(scores + v);
+            Index<Real> n_below{};  // counted downwards: true is -1
+            for (size_t i = 0; i < n; ++i) n_below += spread(scores[i]) < own;
+            const Index<Real> is_within = n_below >= spread(-Integer(rank));
+            highest = larger(is_within ? own : spread(-infinity<Real>), highest);
         }
-        for (size_t i = 0; i < count; ++i) {
-            if (places[i] >= size) continue;
-            ranked[places[i]] = scores[i];
-            near[places[i]] = points[i];
-        }
+        Real found = highest[0];
+        for (size_t l = 1; l < lanes<Real>; ++l) found = highest[l] > found ? highest[l] : found;
+        return found;
     }
 };
 
-// The k + 1 nearest points of one row, all points considered.
+// The k nearest points of a row, in the order of their index. There is room for one more.
 template <class Real>
-inline void rank_all(const Real* column, size_t step, const Map<Real>& map, Real* ranked,
-                     int32_t* near) {
-    Ranking<Real> ranking{ranked, near, ranking_size(map)};
-    for (size_t i = 0; i < map.points.n_columns; ++i) ranking.offer(column[i * step], i);
-    ranking.fill();
+struct Near {
+    Real* weights;
+    int32_t* points;
+    size_t size, filled = 0;
+    Real sum = 0;
+
+    // Take a point if it has a weight; no more than k have one.
+    inline void offer(Real weight, size_t point) {
+        weights[filled] = weight;
+        points[filled] = int32_t(point);
+        filled += weight > 0;
+        sum += weight > 0 ? weight : Real(0);
+    }
+    inline void fill() {
+        for (size_t i = filled; i < size; ++i) weights[i] = 0, points[i] = 0;
+    }
+};
+
+// Find them among all points, by the scores of a row that are `step` apart. Where they are equally
+// near, and so is the next, the first k share evenly.
+template <class Real>
+inline void weigh_all(const Real* column, size_t step, size_t n_points, Real* ranked,
+                      Near<Real>& near) {
+    Ranking<Real> ranking{ranked, near.size + 1};
+    for (size_t i = 0; i < n_points; ++i) ranking.offer(column[i * step]);
+    const Real limit = ranking.limit();
+    for (size_t i = 0; i < n_points; ++i)
+        if (column[i * step] < limit) near.offer(limit - column[i * step], i);
+    const bool is_even = near.filled == 0;
+    for (size_t i = 0; is_even && i < n_points && near.filled < near.size; ++i)
+        if (column[i * step] == limit) near.offer(1, i);
+    near.fill();
 }
 
-// The k + 1 nearest points of the rows of one vector, at most; `first` is the first of them. A
-// bound leaves few scores to rank; rows where it does not (ties, infinite scores) take the long way.
+// The same for the rows of one vector, `n_rows` of them; `first` is the first. A bound leaves few
+// scores to look at; rows where it does not (ties, infinite scores) take the long way.
 template <class Real, size_t shared>
-inline void rank_bounded(const Map<Real>& map, size_t first, size_t n_rows,
-                         const BlendRoom<Real>& room) {
-    const size_t size = ranking_size(map), n_points = map.points.n_columns;
-    const Vector<Real> limits =
-        bound_scores<Real, shared>(room.scores + first, n_points, size, room.lowest);
-    mark_candidates<Real, shared>(n_points, limits, room);
+inline void weigh_bounded(const Map<Real>& map, size_t first, size_t n_rows,
+                          const BlendRoom<Real>& room) {
+    const size_t n_near = map.n_blended, n_points = map.points.n_columns;
+    const Vector<Real> bounds =
+        bound_scores<Real, shared>(room.scores + first, n_points, n_near + 1);
+    mark_points<Real>(room.scores + first, n_points, bounds, room.bits);
     for (size_t l = 0; l < n_rows; ++l) {
         const Real* column = room.scores + first + l;
-        Real* ranked = room.ranked + (first + l) * size;
-        int32_t* near = room.near + (first + l) * size;
-        Candidates<Real> candidates;
-        if (candidates.template collect<shared>(column, room.bits + l, n_points, limits[l]) &&
-            candidates.count >= size)
-            candidates.rank(size, ranked, near);
-        else
-            rank_all(column, tile_rows<Real>, map, ranked, near);
+        Near<Real> near{room.weights + (first + l) * n_near, room.near + (first + l) * n_near, n_near};
+        Candidates<Real> found;
+        if (!found.collect(column, room.bits + l, n_points) || found.count <= n_near) {
+            weigh_all(column, tile_rows<Real>, n_points, room.ranked, near);
+            continue;
+        }
+        const Real limit = shared == 1 ? bounds[l] : found.ranked(n_near);
+        for (size_t i = 0; i < found.size; ++i)
+            near.offer(limit - found.scores[i], size_t(found.points[i]));
+        if (near.filled == 0) weigh_all(column, tile_rows<Real>, n_points, room.ranked, near);
+        near.fill();
     }
 }
 
 template <class Real>
-inline void rank_vector(const Map<Real>& map, size_t first, size_t n_rows,
-                        const BlendRoom<Real>& room) {
-    const size_t size = ranking_size(map);
-    if (size <= most_places && map.points.n_columns <= few_points)
-        return rank_bounded<Real, 1>(map, first, n_rows, room);
-    if (size <= most_places) return rank_bounded<Real, most_shared>(map, first, n_rows, room);
-    for (size_t r = first; r < first + n_rows; ++r)
-        rank_all(room.scores + r, tile_rows<Real>, map, room.ranked + r * size, room.near + r * size);
+inline void weigh_vector(const Map<Real>& map, size_t first, size_t n_rows,
+                         const BlendRoom<Real>& room) {
+    const size_t n_near = map.n_blended, n_points = map.points.n_columns;
+    if (n_near < most_places && n_points <= few_points)
+        return weigh_bounded<Real, 1>(map, first, n_rows, room);
+    if (n_near < most_places) return weigh_bounded<Real, most_shared>(map, first, n_rows, room);
+    for (size_t r = first; r < first + n_rows; ++r) {
+        Near<Real> near{room.weights + r * n_near, room.near + r * n_near, n_near};
+        weigh_all(room.scores + r, tile_rows<Real>, n_points, room.ranked, near);
+    }
 }
 
 // The scores of all points for each row of a tile, in room.scores.
@@ -204,22 +234,13 @@ inline void score_tile(const Real* panel, const Map<Real>& map, Real* partial,
     });
 }
 
-// The k + 1 nearest points of each row of a tile.
+// The k nearest points of each row of a tile, in room.near, and their weights.
 template <class Real>
-inline void rank_tile(const Real* panel, const Map<Real>& map, Real* partial, size_t n_rows,
-                      const BlendRoom<Real>& room) {
+inline void weigh_tile(const Real* panel, const Map<Real>& map, Real* partial, size_t n_rows,
+                       const BlendRoom<Real>& room) {
     score_tile(panel, map, partial, room);
     for (size_t first = 0; first < n_rows; first += lanes<Real>)
-        rank_vector(map, first, n_rows - first < lanes<Real> ? n_rows - first : lanes<Real>, room);
-}
-
-// Turn sorted scores into weights: an Epanechnikov kernel that reaches the next neighbour.
-template <class Real>
-inline void weigh(const Real* scores, size_t n, bool has_next, Real* weights) {
-    Real sum = 0;
-    for (size_t i = 0; i < n; ++i) sum += weights[i] = has_next ? scores[n] - scores[i] : Real(1);
-    const Real even = Real(1) / Real(n);
-    for (size_t i = 0; i < n; ++i) weights[i] = sum == 0 ? even : weights[i] / sum;
+        weigh_vector(map, first, n_rows - first < lanes<Real> ? n_rows - first : lanes<Real>, room);
 }
 
 }  // namespace

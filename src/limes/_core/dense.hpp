@@ -1,8 +1,5 @@
 // Blends of small maps. All functions of all points are evaluated, as the scores are, so that the
-// lanes are rows from beginning to end: no ranking, no gathering.
-//
-// The weight of a point is by how much its score is below that of the next one after the k nearest;
-// for all others that is nothing.
+// lanes are rows from beginning to end: points that are not near have no weight.
 #pragma once
 #include "blend.hpp"
 #include "core.hpp"
@@ -12,44 +9,39 @@
 namespace limes {
 namespace {
 
+// Turn the scores of one row of a tile into weights, in their place; return their sum.
 template <class Real>
-inline Vector<Real> below(Vector<Real> limit, Vector<Real> score) {
-    return larger(limit - score, Vector<Real>{});
+inline Real spread_weights(const Map<Real>& map, Real* ranked, Real* column) {
+    Real weights[dense_blended + 1];
+    int32_t points[dense_blended + 1];
+    Near<Real> near{weights, points, map.n_blended};
+    const size_t n_points = map.points.n_columns;
+    weigh_all(column, tile_rows<Real>, n_points, ranked, near);
+    for (size_t i = 0; i < n_points; ++i) column[i * tile_rows<Real>] = 0;
+    for (size_t i = 0; i < near.size; ++i)
+        column[size_t(points[i]) * tile_rows<Real>] += weights[i];
+    return near.sum;
 }
 
-// Turn the scores of one row, `step` apart, into weights, in their place; return their sum. Where
-// the k nearest points are equally near, and so is the next, the first k share evenly.
+// Turn the scores of the rows of one vector into weights, the padding behind the last point
+// included; return their sums.
 template <class Real>
-inline Real weigh_row(const Map<Real>& map, Real limit, size_t step, Real* scores) {
-    const size_t n = map.points.n_columns * step;
-    Real sum = 0;
-    for (size_t i = 0; i < n; i += step) sum += scores[i] < limit ? limit - scores[i] : Real(0);
-    const bool is_even = sum == 0;
-    for (size_t i = 0; i < n; i += step) {
-        const bool is_first = is_even && scores[i] == limit && sum < Real(map.n_blended);
-        const Real weight = scores[i] < limit ? limit - scores[i] : Real(0);
-        scores[i] = is_first ? Real(1) : weight;
-        sum += is_first;
-    }
-    return sum;
-}
-
-// The same for the rows of one vector, the padding behind the last point included.
-template <class Real>
-inline Vector<Real> weigh_vector(const Map<Real>& map, size_t n_padded, Real* scores, Real* lowest) {
+inline Vector<Real> spread_vector(const Map<Real>& map, size_t n_padded, Real* ranked,
+                                  Real* scores) {
     constexpr size_t height = tile_rows<Real>;
     const size_t n_points = map.points.n_columns;
-    const Vector<Real> limits = bound_scores<Real, 1>(scores, n_points, map.n_blended + 1, lowest);
+    const Vector<Real> limits = bound_scores<Real, 1>(scores, n_points, map.n_blended + 1);
+    const auto weight = [&](size_t i) {
+        return larger(limits - load(scores + i * height), Vector<Real>{});
+    };
     Vector<Real> sums{};
-    for (size_t i = 0; i < n_points; ++i) sums += below<Real>(limits, load(scores + i * height));
+    for (size_t i = 0; i < n_points; ++i) sums += weight(i);
     bool is_even = false;
     for (size_t l = 0; l < lanes<Real>; ++l) is_even = is_even || !(sums[l] > 0);
     if (is_even)
-        for (size_t l = 0; l < lanes<Real>; ++l)
-            sums[l] = weigh_row(map, limits[l], height, scores + l);
+        for (size_t l = 0; l < lanes<Real>; ++l) sums[l] = spread_weights(map, ranked, scores + l);
     else
-        for (size_t i = 0; i < n_points; ++i)
-            store(scores + i * height, below<Real>(limits, load(scores + i * height)));
+        for (size_t i = 0; i < n_points; ++i) store(scores + i * height, weight(i));
     for (size_t i = n_points; i < n_padded; ++i) store(scores + i * height, Vector<Real>{});
     return sums;
 }
@@ -63,7 +55,8 @@ inline void blend_tile(const Map<Real>& map, const Real* panel, size_t n_rows, R
     score_tile(panel, map, partial, room);
     Vector<Real> weights[row_vectors], sums[row_vectors] = {};
     for (size_t r = 0; r < row_vectors; ++r)
-        weights[r] = weigh_vector(map, n_blocks * block, room.scores + r * lanes<Real>, room.lowest);
+        weights[r] =
+            spread_vector(map, n_blocks * block, room.ranked, room.scores + r * lanes<Real>);
     scan_points(panel, map.every, partial, [&](size_t b, const Scores<Real>& negated) {
         const size_t number = b / n_blocks, first = b % n_blocks * block;
         for (size_t p = 0; p < block; ++p)
@@ -89,15 +82,15 @@ inline void blend_row(const Map<Real>& map, const Real* search, const BlendRoom<
     const size_t n_padded = (n_points + block - 1) / block * block;
     score_row(search, map.points, room.scores);
     score_row(search, map.every, room.every);
-    rank_all(room.scores, 1, map, room.ranked, room.near);
-    const Real sum = weigh_row(map, room.ranked[map.n_blended], 1, room.scores);
+    Near<Real> near{room.weights, room.near, map.n_blended};
+    weigh_all(room.scores, 1, n_points, room.ranked, near);
     for (size_t c = 0; c < map.n_values; ++c) {
         Vector<Real> value{};
-        for (size_t i = 0; i < n_points; ++i)
-            if (room.scores[i] > 0)
-                value = subtract_product(spread(room.scores[i]),
-                                         spread(room.every[c * n_padded + i]), value);
-        values[c] = value[0] / sum;
+        for (size_t i = 0; i < near.size; ++i)
+            value = subtract_product(spread(near.weights[i]),
+                                     spread(room.every[c * n_padded + size_t(near.points[i])]),
+                                     value);
+        values[c] = value[0] / near.sum;
     }
 }
 

@@ -39,10 +39,8 @@ struct Room {
     Real* raw;          // [feature][row]: a tile before its projection
     Real* partial;      // unfinished scores
     Real* values;       // [row][value]
-    Real* weights;      // [row][near]
-    Real* weighted;     // [row][near][term]: rows times weights
     Real* base;         // [row][value]
-    int32_t* near;      // [row][near]
+    int32_t* near;      // [row]: the nearest point
     int32_t* votes;     // [row of the group][class]
     BlendRoom<Real> blend;
     GroupRoom<Real> groups;
@@ -62,27 +60,21 @@ struct Room {
         constexpr size_t height = tile_rows<Real>;
         const bool is_some = is_named(job.task), is_walk = job.task == Task::walk;
         n_tiles = is_some ? 1 : group_size(model);
-        const size_t n_near = model.most_blended, ranks = n_near + 1;
+        const size_t n_near = model.most_blended;
         tiles = cut(memory, n_tiles * height * model.n_padded);
         panels = cut(memory, n_tiles * height * round_up(model.n_search, 64));
         raw = cut(memory, model.projection ? height * model.n_padded : 0);
         partial = cut(memory, most_blocks * block * height);
         values = cut(memory, height * model.most_values);
-        weights = cut(memory, height * n_near);
-        const size_t width = model.n_padded < search_width(model) ? search_width(model) : model.n_padded;
-        weighted = cut(memory, n_near > 1 ? height * n_near * width : 0);
         base = cut(memory, model.has_bases ? height * model.most_values : 0);
-        near = cut_as<int32_t>(memory, height * n_near);
+        near = cut_as<int32_t>(memory, height);
         votes = cut_as<int32_t>(memory, n_tiles * height * model.n_classes);
         const size_t n_points = round_up(model.most_points, 64);
         blend.scores = cut(memory, n_points * (n_near > 1 ? height : 1));
-        // A small map beside a large one has a bound for each of its points.
-        const size_t n_small = n_points < round_up(few_points, 64) ? n_points : round_up(few_points, 64);
-        const size_t n_bounds = n_small < n_points / most_shared ? n_points / most_shared : n_small;
-        blend.lowest = cut(memory, n_bounds * lanes<Real>);
-        blend.bits = cut_as<uint32_t>(memory, round_up(n_bounds, 32) / 32 * lanes<Real>);
-        blend.ranked = cut(memory, height * ranks);
-        blend.near = cut_as<int32_t>(memory, height * ranks);
+        blend.bits = cut_as<uint32_t>(memory, n_points / 32 * lanes<Real>);
+        blend.ranked = cut(memory, n_near + 1);
+        blend.weights = cut(memory, height * n_near + 1);
+        blend.near = cut_as<int32_t>(memory, height * n_near + 1);
         blend.every = cut(memory, round_up(model.most_every, 64));
         const size_t n_groups = round_up(model.most_groups, 64);
         groups.scores = cut(memory, n_groups * height);

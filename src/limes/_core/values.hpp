@@ -9,22 +9,20 @@
 namespace limes {
 namespace {
 
-// Blend the points that were ranked for n rows, which are `stride` apart.
+// Blend the points near each of n rows, which are `stride` apart.
 template <class Real>
-inline void blend_ranked(const Map<Real>& map, const Real* rows, size_t stride, size_t n,
-                         Room<Real>& room) {
-    const size_t size = ranking_size(map), n_near = map.n_blended, width = map.functions.width;
+inline void blend_near(const Map<Real>& map, const Real* rows, size_t stride, size_t n,
+                       Room<Real>& room) {
+    const size_t n_near = map.n_blended;
     for (size_t r = 0; r < n; ++r) {
-        Real* weights = room.weights + r * n_near;
-        weigh(room.blend.ranked + r * size, n_near, size > n_near, weights);
-        for (size_t i = 0; i < n_near; ++i) {
-            room.near[r * n_near + i] = room.blend.near[r * size + i];
-            Real* to = room.weighted + (r * n_near + i) * width;
-            for (size_t k = 0; k < width; ++k) to[k] = weights[i] * rows[r * stride + k];
-        }
+        Real* weights = room.blend.weights + r * n_near;
+        Real sum = 0;
+        for (size_t i = 0; i < n_near; ++i) sum += weights[i];
+        const Real share = Real(1) / sum;
+        for (size_t i = 0; i < n_near; ++i) weights[i] *= share;
     }
-    const Winners<Real> winners{room.weighted, room.near, room.weights, n, n_near};
-    apply_functions(map.functions, winners, room.values);
+    const Blends<Real> blends{rows, stride, room.blend.near, room.blend.weights, n, n_near};
+    blend_functions(map.functions, blends, room.values);
 }
 
 // Add the values of the base, if the map has one, to those of n rows.
@@ -32,7 +30,7 @@ template <class Real>
 inline void add_base(const Map<Real>& map, const Real* rows, size_t n, Room<Real>& room) {
     if (!map.has_base) return;
     for (size_t r = 0; r < n; ++r) room.near[r] = 0;
-    const Winners<Real> winners{rows, room.near, nullptr, n, 1};
+    const Winners<Real> winners{rows, room.near, n};
     apply_functions(map.base, winners, room.base);
     for (size_t i = 0; i < n * map.n_values; ++i) room.values[i] += room.base[i];
 }
@@ -55,10 +53,10 @@ inline void blend_tile_values(const Model<Real>& model, const Map<Real>& map, co
         blend_tile(map, panel, n, room.partial, room.blend, room.values);
         return add_base(map, tile, n, room);
     }
-    rank_tile(panel, map, room.partial, n, room.blend);
-    if (!map.has_base) return blend_ranked(map, tile, model.n_padded, n, room);
+    weigh_tile(panel, map, room.partial, n, room.blend);
+    if (!map.has_base) return blend_near(map, tile, model.n_padded, n, room);
     gather_search(model, panel, n, room);
-    blend_ranked(map, room.gathered, Room<Real>::search_width(model), n, room);
+    blend_near(map, room.gathered, Room<Real>::search_width(model), n, room);
     add_base(map, tile, n, room);
 }
 
@@ -75,7 +73,7 @@ inline void tile_values(const Model<Real>& model, const Map<Real>& map, const Re
                         const Real* panel, size_t n, Room<Real>& room) {
     if (map.n_blended > 1) return blend_tile_values(model, map, tile, panel, n, room);
     nearest_of_tile(map, panel, n, room);
-    const Winners<Real> winners{tile, room.near, nullptr, n, 1};
+    const Winners<Real> winners{tile, room.near, n};
     apply_functions(map.functions, winners, room.values);
 }
 
@@ -93,9 +91,11 @@ inline void blend_row_values(const Map<Real>& map, const Real* row, const Real* 
     if (map.is_dense) {
         blend_row(map, search, room.blend, room.values);
     } else {
-        score_row(search, map.points, room.blend.scores);
-        rank_all(room.blend.scores, 1, map, room.blend.ranked, room.blend.near);
-        blend_ranked(map, map.has_base ? search : row, 0, 1, room);
+        const BlendRoom<Real>& own = room.blend;
+        score_row(search, map.points, own.scores);
+        Near<Real> near{own.weights, own.near, map.n_blended};
+        weigh_all(own.scores, 1, map.points.n_columns, own.ranked, near);
+        blend_near(map, map.has_base ? search : row, 0, 1, room);
     }
     add_base(map, row, 1, room);
 }
@@ -106,7 +106,7 @@ inline void row_values(const Map<Real>& map, const Real* row, const Real* search
                        Room<Real>& room) {
     if (map.n_blended > 1) return blend_row_values(map, row, search, room);
     room.near[0] = nearest_of_row(map.points, search, room);
-    const Winners<Real> winners{row, room.near, nullptr, 1, 1};
+    const Winners<Real> winners{row, room.near, 1};
     apply_functions(map.functions, winners, room.values);
 }
 
