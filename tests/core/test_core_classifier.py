@@ -191,6 +191,7 @@ def test_wrong_labels_raise(classifier):
         ),
         ((1, "shortlist", None, None, (2, 1.0, 0.5), None), TypeError, "maps of pairs"),
         ((1, "shortlist", 3, None, None, None), TypeError, "must be a tuple"),
+        ((1, "shortlist", 3, None, (2, "a", 0.5), None), TypeError, r"got \(2, 'a', 0.5\)"),
         ((1, "shortlist", 3, None, (0, 1.0, 0.5), None), ValueError, "at least 1 class"),
         ((1, "shortlist", 3, None, (2, np.nan, 0.5), None), ValueError, "finite reach"),
         ((1, "shortlist", 3, None, (2, 1.0, 0.5), None), ValueError, "pairs must be 0 maps"),

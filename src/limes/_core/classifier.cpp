@@ -79,7 +79,9 @@ void Classifier::read_shortlist(nb::handle shortlist) {
     ptrdiff_t n_named = 0;
     if (!nb::try_cast(parts[0], n_named) || !nb::try_cast(parts[1], rule_.reach) ||
         !nb::try_cast(parts[2], rule_.trust))
-        throw nb::type_error("a shortlist must be an integer and two numbers");
+        throw nb::type_error(("a shortlist must be an integer and two numbers, got " +
+                              std::string(nb::repr(shortlist).c_str()))
+                                 .c_str());
     if (n_named < 1 || !(rule_.reach >= 0) || !std::isfinite(rule_.reach) || !std::isfinite(rule_.trust))
         refuse("a shortlist must name at least 1 class, with a finite reach of 0 or more and a finite trust");
     rule_.n_classes = maps_.n_values();
