@@ -29,7 +29,8 @@ lint: $(VENV)/.lint
 	$(BIN)/mypy
 
 # The core built with AddressSanitizer and UBSan beside the ordinary one, through its tests. Without
-# `site` (-S) the editable install stays out of the way. Python itself leaks by design.
+# `site` (-S) the editable install stays out of the way. Python itself leaks by design. What the
+# sanitizers say goes past Python, and must not be captured.
 SANITIZED := $(CURDIR)/build/sanitized
 sanitize: $(VENV)/.test
 	$(BIN)/python -m pip install --quiet --no-deps --upgrade --target $(SANITIZED) \
@@ -38,7 +39,7 @@ sanitize: $(VENV)/.test
 	LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
 	  ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
 	  PYTHONPATH="$(SANITIZED):$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("platlib"))')" \
-	  $(BIN)/python -S -m pytest -q -p no:cacheprovider tests/core tests/test_rules.py
+	  $(BIN)/python -S -m pytest -q -p no:cacheprovider --capture=sys tests/core tests/test_rules.py
 
 # Memory that is read before it is written, which the sanitizers do not see: a short run. CPython and
 # NumPy have reports of their own; one that passes through the core is an error.

@@ -89,9 +89,11 @@ inline void mark_points(const Real* scores, size_t n_points, Vector<Real> limit,
     using Integer = typename Lanes<Real>::Integer;
     for (size_t first = 0; first < round_up(n_points, 64); first += 32, bits += lanes<Real>) {
         const size_t last = first + 32 < n_points ? first + 32 : n_points;
-        Index<Real> word{}, bit = spread(Integer(1));
-        for (size_t i = first; i < last; ++i, bit += bit)
-            word |= (load(scores + i * tile_rows<Real>) <= limit) & bit;
+        Index<Real> word{};
+        for (size_t i = first; i < last; ++i) {
+            const Index<Real> is_near = load(scores + i * tile_rows<Real>) <= limit;
+            word |= is_near & spread(Integer(int64_t(1) << (i - first)));
+        }
         store_words(word, bits);
     }
 }
