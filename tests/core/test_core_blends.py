@@ -117,3 +117,16 @@ def test_functions_are_not_factored_where_that_would_cost_digits():
     local = 1e6 * normal(rng, (10, 1, 2)) * [1.0, -1.0]
     functions = local @ projection.T - local.sum(axis=2, keepdims=True)
     assert factor_functions(functions, projection, 8) is None
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("n_points", [16, 90, 200])
+@pytest.mark.parametrize("size", [1e-25, 1e10, 1e20, 1e30])
+def test_rows_far_out_have_the_values_of_float64(path, n_points, size):
+    rng = np.random.default_rng(10)
+    spec = random_spec(rng, n_points, 3, blend=4)
+    points = normal(rng, (n_points, 3)) * min(size, 1.0)
+    spec.maps[0] = (points, 0.5 * np.sum(points**2, axis=1), *spec.maps[0][2:])
+    X = normal(rng, (50, 3)) * size
+    values = spec.build(cpu=path).decide(X)
+    assert_allclose(values, spec.build(cpu=path, double=True).decide(X), rtol=2e-3, atol=1e-3)

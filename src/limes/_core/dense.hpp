@@ -9,9 +9,9 @@
 namespace limes {
 namespace {
 
-// Turn the scores of one row of a tile into weights, in their place; return their sum.
+// Turn the scores of one row of a tile into weights that sum to 1, in their place.
 template <class Real>
-inline Real spread_weights(const Map<Real>& map, Real* ranked, Real* column) {
+inline void spread_weights(const Map<Real>& map, Real* ranked, Real* column) {
     Real weights[dense_blended + 1];
     int32_t points[dense_blended + 1];
     Near<Real> near{weights, points, map.n_blended};
@@ -19,15 +19,12 @@ inline Real spread_weights(const Map<Real>& map, Real* ranked, Real* column) {
     weigh_all(column, tile_rows<Real>, n_points, ranked, near);
     for (size_t i = 0; i < n_points; ++i) column[i * tile_rows<Real>] = 0;
     for (size_t i = 0; i < near.size; ++i)
-        column[size_t(points[i]) * tile_rows<Real>] += weights[i];
-    return near.sum;
+        column[size_t(points[i]) * tile_rows<Real>] += weights[i] / near.sum;
 }
 
-// Turn the scores of the rows of one vector into weights, the padding behind the last point
-// included; return their sums.
+// The same for the rows of one vector, the padding behind the last point included.
 template <class Real>
-inline Vector<Real> spread_vector(const Map<Real>& map, size_t n_padded, Real* ranked,
-                                  Real* scores) {
+inline void spread_vector(const Map<Real>& map, size_t n_padded, Real* ranked, Real* scores) {
     constexpr size_t height = tile_rows<Real>;
     const size_t n_points = map.points.n_columns;
     const Vector<Real> limits = bound_scores<Real, 1>(scores, n_points, map.n_blended + 1);
@@ -39,11 +36,10 @@ inline Vector<Real> spread_vector(const Map<Real>& map, size_t n_padded, Real* r
     bool is_even = false;
     for (size_t l = 0; l < lanes<Real>; ++l) is_even = is_even || !(sums[l] > 0);
     if (is_even)
-        for (size_t l = 0; l < lanes<Real>; ++l) sums[l] = spread_weights(map, ranked, scores + l);
+        for (size_t l = 0; l < lanes<Real>; ++l) spread_weights(map, ranked, scores + l);
     else
-        for (size_t i = 0; i < n_points; ++i) store(scores + i * height, weight(i));
+        for (size_t i = 0; i < n_points; ++i) store(scores + i * height, weight(i) / sums);
     for (size_t i = n_points; i < n_padded; ++i) store(scores + i * height, Vector<Real>{});
-    return sums;
 }
 
 // values[row][value] of a tile.
@@ -53,10 +49,9 @@ inline void blend_tile(const Map<Real>& map, const Real* panel, size_t n_rows, R
     constexpr size_t height = tile_rows<Real>;
     const size_t n_blocks = (map.points.n_columns + block - 1) / block;
     score_tile(panel, map, partial, room);
-    Vector<Real> weights[row_vectors], sums[row_vectors] = {};
     for (size_t r = 0; r < row_vectors; ++r)
-        weights[r] =
-            spread_vector(map, n_blocks * block, room.ranked, room.scores + r * lanes<Real>);
+        spread_vector(map, n_blocks * block, room.ranked, room.scores + r * lanes<Real>);
+    Vector<Real> sums[row_vectors] = {};
     scan_points(panel, map.every, partial, [&](size_t b, const Scores<Real>& negated) {
         const size_t number = b / n_blocks, first = b % n_blocks * block;
         for (size_t p = 0; p < block; ++p)
@@ -66,9 +61,8 @@ inline void blend_tile(const Map<Real>& map, const Real* panel, size_t n_rows, R
                     sums[r]);
         if (first + block < n_blocks * block) return;
         for (size_t r = 0; r < row_vectors; ++r) {
-            const Vector<Real> value = sums[r] / weights[r];
             for (size_t l = 0; l < lanes<Real> && r * lanes<Real> + l < n_rows; ++l)
-                values[(r * lanes<Real> + l) * map.n_values + number] = value[l];
+                values[(r * lanes<Real> + l) * map.n_values + number] = sums[r][l];
             sums[r] = Vector<Real>{};
         }
     });
@@ -87,10 +81,10 @@ inline void blend_row(const Map<Real>& map, const Real* search, const BlendRoom<
     for (size_t c = 0; c < map.n_values; ++c) {
         Vector<Real> value{};
         for (size_t i = 0; i < near.size; ++i)
-            value = subtract_product(spread(near.weights[i]),
+            value = subtract_product(spread(near.weights[i] / near.sum),
                                      spread(room.every[c * n_padded + size_t(near.points[i])]),
                                      value);
-        values[c] = value[0] / near.sum;
+        values[c] = value[0];
     }
 }
 

@@ -18,8 +18,7 @@ inline void blend_near(const Map<Real>& map, const Real* rows, size_t stride, si
         Real* weights = room.blend.weights + r * n_near;
         Real sum = 0;
         for (size_t i = 0; i < n_near; ++i) sum += weights[i];
-        const Real share = Real(1) / sum;
-        for (size_t i = 0; i < n_near; ++i) weights[i] *= share;
+        for (size_t i = 0; i < n_near; ++i) weights[i] /= sum;
     }
     const Blends<Real> blends{rows, stride, room.blend.near, room.blend.weights, n, n_near};
     blend_functions(map.functions, blends, room.values);
