@@ -20,6 +20,7 @@ from limes.schemes.tree_fitting import fit_tree
 from limes.sources.protocol import MulticlassSource
 from limes.sources.recognize import Known, as_source, unwrap
 from limes.sources.svm import support_codes
+from limes.sources.units import InUnits, find_units
 
 # Schemes of several maps that can be fitted to the source, or be points on its borders.
 REFINED = {"shortlist": fit_shortlist, "tree": fit_tree}
@@ -106,10 +107,14 @@ def survey(
     own = _codes(source, settings, rows)
     is_aside = keep_aside(own, rng)
     members = own if known.codes is None else np.where(known.codes < 0, own, known.codes)
+    unseen = None if remembered is None else unseen_margins(inner, source, rows, members, rng)
+    units = find_units(rows)
+    if units is not None:
+        source, rows = InUnits(source, units), units.apply(rows)
+        before = units if before is None else before.then(units)
     lot = Lot(X, chosen, rows, before, partial(_codes, source, settings))
     judges = lot.judges(np.flatnonzero(is_aside))
     if remembered is not None:
-        unseen = unseen_margins(inner, source, rows, members, rng)
         is_remembered = remembered[chosen] >= 0
         judges = lot.fair_judges(source, is_aside, is_remembered, unseen, rng)
     ground = Ground(rows[~is_aside], members[~is_aside], before, judges)
