@@ -138,6 +138,8 @@ def test_equally_near_points_are_taken_in_their_order(blend, tmp_path):
     stored = StoredModel(PairwiseScheme((line,), 2), np.arange(2), 2)
     fast = restore(stored, BordersClassifier())
     rows = rng.integers(-4, 5, size=(500, 2)).astype(np.float32)
+    # On the border itself either class is right: thirds of whole numbers are rounded.
+    rows = rows[np.abs(fast.decision_function(rows)) > 1e-5]
     distances = np.sort(np.square(rows[:, None] - points).sum(axis=2), axis=1)
     assert np.sum(distances[:, blend - 1] == distances[:, blend]) > 50
     codes, _ = answers(compiled(tmp_path, to_c(fast)), rows, 2)

@@ -36,10 +36,10 @@ def factor_functions(functions: Array, projection: Array, blend: int) -> Factors
 
     Examples
     --------
-    >>> functions = np.array([[[1.0, 2.0, 3.0]], [[1.0, 2.0, 5.0]], [[1.0, 2.0, 4.0]]])
+    >>> functions = np.array([[[1.0, 2.0, 3.0]], [[1.0, 2.0, 6.0]], [[1.0, 2.0, 3.0]]])
     >>> base, local = factor_functions(functions, np.array([[0.0], [0.0], [2.0]]), blend=2)
     >>> base, local.ravel()
-    (array([[1., 2., 4.]]), array([-0.5,  0.5,  0. ]))
+    (array([[1., 2., 4.]]), array([-0.5,  1. , -0.5]))
     """
     n_points, n_values, n_features = functions.shape
     n_search = projection.shape[1]
