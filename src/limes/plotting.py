@@ -89,21 +89,25 @@ def draw_borders(fast: BordersClassifier, X: ArrayLike, y: ArrayLike, ax: "Axes"
     ax.legend(loc="best", fontsize="small", framealpha=0.9)
 
 
-def draw_tradeoff(fast: BordersClassifier, ax: "Axes") -> None:
+def draw_tradeoff(fast: BordersClassifier, ax: "Axes | None" = None) -> None:
     """Draw what was tried: disagreement with the source over the cost of a row.
 
     Parameters
     ----------
     fast : BordersClassifier
         Fitted with the number of points left open.
-    ax : matplotlib.axes.Axes
-        Where to draw.
+    ax : matplotlib.axes.Axes, default=None
+        Where to draw; by default the current axes of pyplot.
     """
     trials = sorted(fast.tradeoff_, key=lambda trial: trial.cost)
     if not trials:
         raise ValueError(
             "there is no trade-off to draw, tradeoff_ is []: fit with scheme='auto' or 'shared'."
         )
+    if ax is None:
+        import matplotlib.pyplot as plt
+
+        ax = plt.gca()
     costs = [trial.cost for trial in trials]
     # A logarithmic axis has no zero: what was never seen to differ is drawn at its error.
     missed = [max(1 - trial.agreement, trial.error) for trial in trials]
@@ -116,17 +120,23 @@ def draw_tradeoff(fast: BordersClassifier, ax: "Axes") -> None:
         capsize=3,
         label="tried",
     )
-    for trial, cost, miss in zip(trials, costs, missed, strict=True):
+    # A map that was trained twice stands twice in nearly the same place: one name is enough.
+    named = {trial.n_borders: (trial, miss) for trial, miss in zip(trials, missed, strict=True)}
+    for trial, miss in named.values():
         name = f"{trial.n_borders} point" + "s" * (trial.n_borders > 1)
-        ax.annotate(name, (cost, miss), xytext=(6, 6), textcoords="offset points", fontsize=8)
+        place = (trial.cost, miss)
+        ax.annotate(name, place, xytext=(6, 6), textcoords="offset points", fontsize=8)
+    for trial, cost, miss in zip(trials, costs, missed, strict=True):
         if trial.is_chosen:
             ax.plot(cost, miss, "o", ms=13, mfc="none", mec=COLOURS[1], mew=2, label="chosen")
     ax.set(
         xscale="log",
         yscale="log",
         xlabel="multiply-adds a row",
-        ylabel="share of rows with another label than the source's",
+        ylabel="share of rows that the source answers otherwise",
     )
+    # Room for the last name.
+    ax.margins(x=0.22, y=0.1)
     ax.legend(loc="best", framealpha=0.9)
 
 
