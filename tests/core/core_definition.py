@@ -198,5 +198,23 @@ def random_spec(
     return Spec(draw(rng, n_features), maps, options)
 
 
+def factored_spec(rng, n_points, n_features, n_search, *, n_values=1, n_maps=1, blend=8):
+    """Maps whose functions differ in the directions of the search only."""
+    projection = normal(rng, (n_features, n_search)) / np.sqrt(n_features)
+    options = {"n_values": n_values, "n_maps": n_maps, "blend": blend, "projection": projection}
+    spec = random_spec(rng, n_points, n_features, **options)
+    spec.maps = [
+        (
+            weights,
+            biases,
+            normal(rng, (n_values, n_features))
+            + normal(rng, (n_points, n_values, n_search)) @ projection.T,
+            offsets,
+        )
+        for weights, biases, _, offsets in spec.maps
+    ]
+    return spec
+
+
 def log_uniform(rng, most):
     return int(np.exp(rng.uniform(0, np.log(most + 1))))

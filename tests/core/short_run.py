@@ -4,7 +4,7 @@ import itertools
 
 import core_definition as definition
 import numpy as np
-from core_definition import random_spec, small_integers
+from core_definition import factored_spec, normal, random_spec, small_integers
 from numpy.testing import assert_allclose, assert_array_equal
 
 from limes._core import Classifier, cpu_paths
@@ -62,6 +62,16 @@ def check_groups(path, double):
     assert_array_equal(chosen, definition.nearest(spec, X))
 
 
+def check_factors(path, double):
+    """Wide maps that share a part of their functions, dense and not."""
+    rng = np.random.default_rng(7)
+    for n_points, n_values in ((20, 2), (110, 1)):
+        spec = factored_spec(rng, n_points, 30, 4, n_values=n_values)
+        maps, X = spec.build(cpu=path, double=double), normal(rng, (31, 30))
+        assert_allclose(maps.decide(X), definition.decide(spec, X), rtol=1e-2, atol=1e-3)
+        assert_array_equal(maps.decide(X[:1]), maps.decide(X)[:1])
+
+
 def check_threads(path, double):
     """Enough work for a second thread."""
     rng = np.random.default_rng(6)
@@ -80,5 +90,6 @@ if __name__ == "__main__":
         check_rules(*case)
     for case in itertools.product(cpu_paths(), [False, True]):
         check_groups(*case)
+        check_factors(*case)
         check_threads(*case)
     print("all tasks agree with their definition")

@@ -3,30 +3,12 @@
 import core_definition as definition
 import numpy as np
 import pytest
-from core_definition import normal, random_spec, small_integers
+from core_definition import factored_spec, normal, random_spec, small_integers
 from numpy.testing import assert_allclose, assert_array_equal
 
 from limes._core import cpu_paths, factor_functions
 
 PATHS = cpu_paths()
-
-
-def factored_spec(rng, n_points, n_features, n_search, *, n_values=1, n_maps=1, blend=8):
-    """Maps whose functions differ in the directions of the search only."""
-    projection = normal(rng, (n_features, n_search)) / np.sqrt(n_features)
-    options = {"n_values": n_values, "n_maps": n_maps, "blend": blend, "projection": projection}
-    spec = random_spec(rng, n_points, n_features, **options)
-    spec.maps = [
-        (
-            weights,
-            biases,
-            normal(rng, (n_values, n_features))
-            + normal(rng, (n_points, n_values, n_search)) @ projection.T,
-            offsets,
-        )
-        for weights, biases, _, offsets in spec.maps
-    ]
-    return spec
 
 
 # Small and dense, small but with too many functions for that, and large.
