@@ -8,8 +8,9 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 Factors = tuple[Array, Array]
 
-# How far the parts may be from the whole, as a share of the largest slope: what float32 rounds off.
-CLOSE = 1e-7
+# How far the parts may be from the whole, as a share of the largest slope: a little rounding of
+# float64, so that they serve for both arithmetics.
+CLOSE = 1e-12
 # How much larger than the whole the parts may be: beyond this, rounding would show.
 MOST_GROWTH = 16.0
 

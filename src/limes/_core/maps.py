@@ -73,7 +73,7 @@ class Maps:
         plain = None if projection is None else _plain(projection)
         self._native = _native.Maps(
             _plain(center),
-            [_parts(parts, plain, blend, grouped=grouped, double=double) for parts in maps],
+            [_parts(parts, plain, blend, grouped=grouped) for parts in maps],
             plain,
             blend,
             double,
@@ -196,7 +196,7 @@ class Maps:
 
 
 def _parts(
-    parts: Sequence[ArrayLike], projection: Array | None, blend: int, *, grouped: bool, double: bool
+    parts: Sequence[ArrayLike], projection: Array | None, blend: int, *, grouped: bool
 ) -> tuple[Any, ...]:
     """Return the parts of a map as the core reads them, with what makes it quicker if that pays."""
     plain = tuple(_plain(part) for part in parts)
@@ -205,7 +205,7 @@ def _parts(
     is_map = len(plain) == 4 and plain[0].ndim == 2 and plain[1].shape == plain[0].shape[:1]
     if is_map and grouped and blend == 1:
         groups = group_points(plain[0], plain[1])
-    if is_map and projection is not None and blend > 1 and not double:
+    if is_map and projection is not None and blend > 1:
         is_fit = plain[2].ndim == 3 and plain[2].shape[2:] == projection.shape[:1]
         factors = factor_functions(plain[2], projection, blend) if is_fit else None
     return (*plain, groups, factors)

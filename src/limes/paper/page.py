@@ -65,7 +65,8 @@ REASONS = {
     "mushrooms": "Some features are set in two or three rows, and weigh heavily when standardised: "
     "the number of support vectors depends on which rows a random split trains on. LIBSVM 3.37 has "
     "as many on the same ten splits, up to 20 more or fewer on one of them when the two labels "
-    "change places, and 800 if it stops at a tolerance of .01; twenty further splits have 1038.",
+    "change places, and 800 if it stops at a tolerance of .01; twenty further splits have 1039 "
+    "(`python benchmarks/support_vectors.py`).",
     "ijcnn1": "The accuracy by votes is the paper's. One class has a tenth of the rows, so U.C. "
     "depends on just where its border lies, and with it on the sigmoid, which we fit to 3000 rows.",
     "splice": "Accuracy and support vectors are the paper's; the rest is not explained.",
