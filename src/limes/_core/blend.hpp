@@ -83,15 +83,17 @@ inline void store_words(Index<double> words, uint32_t* to) {
     for (size_t l = 0; l < lanes<double>; ++l) to[l] = uint32_t(words[l]);
 }
 
-// Mark, for every row of a vector, the points whose score is within the limit: whole words of 64.
-template <class Real>
+// Mark, for every row of a vector, the points whose score is below the limit, or at it where that is
+// only a bound: whole words of 64.
+template <class Real, bool is_exact>
 inline void mark_points(const Real* scores, size_t n_points, Vector<Real> limit, uint32_t* bits) {
     using Integer = typename Lanes<Real>::Integer;
     for (size_t first = 0; first < round_up(n_points, 64); first += 32, bits += lanes<Real>) {
         const size_t last = first + 32 < n_points ? first + 32 : n_points;
         Index<Real> word{};
         for (size_t i = first; i < last; ++i) {
-            const Index<Real> is_near = load(scores + i * tile_rows<Real>) <= limit;
+            const Vector<Real> score = load(scores + i * tile_rows<Real>);
+            const Index<Real> is_near = is_exact ? score < limit : score <= limit;
             word |= is_near & spread(Integer(int64_t(1) << (i - first)));
         }
         store_words(word, bits);
@@ -168,8 +170,11 @@ struct Near {
         filled += weight > 0;
         sum += weight > 0 ? weight : Real(0);
     }
-    inline void fill() {
+    // Make the weights sum to 1; places that are left have none.
+    inline void finish() {
         for (size_t i = filled; i < size; ++i) weights[i] = 0, points[i] = 0;
+        const Real whole = sum;
+        for (size_t i = 0; i < size; ++i) weights[i] /= whole;
     }
 };
 
@@ -186,31 +191,59 @@ inline void weigh_all(const Real* column, size_t step, size_t n_points, Real* ra
     const bool is_even = near.filled == 0;
     for (size_t i = 0; is_even && i < n_points && near.filled < near.size; ++i)
         if (column[i * step] == limit) near.offer(1, i);
-    near.fill();
+    near.finish();
 }
 
-// The same for the rows of one vector, `n_rows` of them; `first` is the first. A bound leaves few
-// scores to look at; rows where it does not (ties, infinite scores) take the long way.
+// The same for one row of a tile by its limit, given the points below it. Returns false where there
+// are none.
+template <class Real>
+inline bool weigh_marked(const Real* column, const uint32_t* bits, size_t n_points, Real limit,
+                         Near<Real>& near) {
+    for (size_t first = 0; first < n_points; first += 64, bits += 2 * lanes<Real>) {
+        uint64_t word = bits[0] | uint64_t(bits[lanes<Real>]) << 32;
+        const int n = __builtin_popcountll(word);
+        for (int i = 0; i < n; ++i, word &= word - 1) {
+            const size_t point = first + size_t(__builtin_ctzll(word));
+            near.offer(limit - column[point * tile_rows<Real>], point);
+        }
+    }
+    if (near.filled == 0) return false;
+    near.finish();
+    return true;
+}
+
+// The same for one row by a bound of its limit, given the points within it. Returns false where
+// there are too many, or all are equally near.
+template <class Real>
+inline bool weigh_candidates(const Real* column, const uint32_t* bits, size_t n_points,
+                             Near<Real>& near) {
+    Candidates<Real> found;
+    if (!found.collect(column, bits, n_points) || found.count <= near.size) return false;
+    const Real limit = found.ranked(near.size);
+    for (size_t i = 0; i < found.size; ++i)
+        near.offer(limit - found.scores[i], size_t(found.points[i]));
+    if (near.filled == 0) return false;
+    near.finish();
+    return true;
+}
+
+// The same for the rows of one vector, `n_rows` of them; `first` is the first. Where points have
+// their own bounds, these are the limits; else they leave few scores to look at. Rows where that is
+// not so (ties, infinite scores) take the long way.
 template <class Real, size_t shared>
 inline void weigh_bounded(const Map<Real>& map, size_t first, size_t n_rows,
                           const BlendRoom<Real>& room) {
     const size_t n_near = map.n_blended, n_points = map.points.n_columns;
     const Vector<Real> bounds =
         bound_scores<Real, shared>(room.scores + first, n_points, n_near + 1);
-    mark_points<Real>(room.scores + first, n_points, bounds, room.bits);
+    mark_points<Real, shared == 1>(room.scores + first, n_points, bounds, room.bits);
     for (size_t l = 0; l < n_rows; ++l) {
         const Real* column = room.scores + first + l;
+        const uint32_t* bits = room.bits + l;
         Near<Real> near{room.weights + (first + l) * n_near, room.near + (first + l) * n_near, n_near};
-        Candidates<Real> found;
-        if (!found.collect(column, room.bits + l, n_points) || found.count <= n_near) {
-            weigh_all(column, tile_rows<Real>, n_points, room.ranked, near);
-            continue;
-        }
-        const Real limit = shared == 1 ? bounds[l] : found.ranked(n_near);
-        for (size_t i = 0; i < found.size; ++i)
-            near.offer(limit - found.scores[i], size_t(found.points[i]));
-        if (near.filled == 0) weigh_all(column, tile_rows<Real>, n_points, room.ranked, near);
-        near.fill();
+        const bool is_found = shared == 1 ? weigh_marked(column, bits, n_points, bounds[l], near)
+                                          : weigh_candidates(column, bits, n_points, near);
+        if (!is_found) weigh_all(column, tile_rows<Real>, n_points, room.ranked, near);
     }
 }
 

@@ -58,9 +58,11 @@ struct Functions {
     const Real* offsets;  // [point][value]
 };
 
-// A blend of a small map evaluates all its functions at once: fewer points than these, fewer
-// blended, and fewer products in all.
-constexpr size_t dense_points = 96, dense_blended = 8, dense_products = 5120;
+// A blend of a small map evaluates all its functions at once: no more points than these, no more
+// blended, and no more products for each value; what is shared out is saved by not finding the
+// functions of each row.
+constexpr size_t dense_points = 96, dense_blended = 8;
+constexpr size_t dense_products = 160, dense_shared_products = 1024;
 
 // One border map: the search over its points, then the linear functions of the winners.
 template <class Real>

@@ -19,7 +19,7 @@ inline void spread_weights(const Map<Real>& map, Real* ranked, Real* column) {
     weigh_all(column, tile_rows<Real>, n_points, ranked, near);
     for (size_t i = 0; i < n_points; ++i) column[i * tile_rows<Real>] = 0;
     for (size_t i = 0; i < near.size; ++i)
-        column[size_t(points[i]) * tile_rows<Real>] += weights[i] / near.sum;
+        column[size_t(points[i]) * tile_rows<Real>] += weights[i];
 }
 
 // The same for the rows of one vector, the padding behind the last point included.
@@ -81,7 +81,7 @@ inline void blend_row(const Map<Real>& map, const Real* search, const BlendRoom<
     for (size_t c = 0; c < map.n_values; ++c) {
         Vector<Real> value{};
         for (size_t i = 0; i < near.size; ++i)
-            value = subtract_product(spread(near.weights[i] / near.sum),
+            value = subtract_product(spread(near.weights[i]),
                                      spread(room.every[c * n_padded + size_t(near.points[i])]),
                                      value);
         values[c] = value[0];

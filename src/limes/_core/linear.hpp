@@ -100,76 +100,110 @@ struct Blends {
     size_t n_rows, n_near;
 };
 
-// values[row][number] = weighted sum of the offsets of the near points.
+// The functions of one row's near points, blended.
 template <class Real>
-inline void blend_offsets(const Functions<Real>& functions, const Blends<Real>& blends,
-                          Real* values) {
-    const size_t n_values = functions.n_values;
-    for (size_t r = 0; r < blends.n_rows; ++r, values += n_values) {
-        for (size_t c = 0; c < n_values; ++c) values[c] = 0;
-        for (size_t i = r * blends.n_near; i < (r + 1) * blends.n_near; ++i) {
-            const Real weight = blends.weights[i];
-            const Real* own = functions.offsets + size_t(blends.points[i]) * n_values;
-            for (size_t c = 0; c < n_values; ++c) values[c] += weight * own[c];
-        }
-    }
-}
-
-// Blend the slopes of one value, then take their product with the row, negated, lane by lane.
-template <class Real>
-struct BlendedProduct {
-    const Real* slopes;  // of the first point
-    size_t step;         // from point to point
+struct BlendedRow {
+    const Functions<Real>& functions;
     const int32_t* points;
     const Real* weights;
     size_t n_near;
     const Real* row;
-    Vector<Real> total{};
 
-    // The n vectors of terms from `first` on.
-    template <size_t n>
-    inline void add(size_t first) {
-        Vector<Real> sums[n] = {};
+    // Their products with the row, negated, lane by lane, of `count` values from `number` on.
+    template <size_t count>
+    inline void multiply(size_t number, Vector<Real>* totals) const {
+        // Registers for the sums of as many vectors of terms.
+        constexpr size_t most = count == 1 ? 4 : 2;
+        const size_t width = functions.width;
+        size_t k = 0;
+        for (; k + most * lanes<Real> <= width; k += most * lanes<Real>)
+            add<count, most>(number, k, totals);
+        if (most > 2 && k + 2 * lanes<Real> <= width)
+            add<count, 2>(number, k, totals), k += 2 * lanes<Real>;
+        if (k < width) add<count, 1>(number, k, totals);
+    }
+    // The blended offsets of the same.
+    template <size_t count>
+    inline void blend_offsets(size_t number, Real* offsets) const {
+        Real sums[count] = {};
+        for (size_t i = 0; i < n_near; ++i) {
+            const Real* own = functions.offsets + size_t(points[i]) * functions.n_values + number;
+            for (size_t c = 0; c < count; ++c) sums[c] += weights[i] * own[c];
+        }
+        for (size_t c = 0; c < count; ++c) offsets[c] = sums[c];
+    }
+
+private:
+    // Blend the slopes of n vectors of terms from `first` on, then multiply them with the row.
+    template <size_t count, size_t n>
+    inline void add(size_t number, size_t first, Vector<Real>* totals) const {
+        const size_t width = functions.width, step = functions.n_values * width;
+        const Real* slopes = functions.slopes + number * width + first;
+        Vector<Real> sums[count][n] = {};
         for (size_t i = 0; i < n_near; ++i) {
             const Vector<Real> weight = spread(weights[i]);
-            const Real* own = slopes + size_t(points[i]) * step + first;
-            for (size_t v = 0; v < n; ++v)
-                sums[v] = subtract_product(weight, load(own + v * lanes<Real>), sums[v]);
+            const Real* own = slopes + size_t(points[i]) * step;
+            for (size_t c = 0; c < count; ++c)
+                for (size_t v = 0; v < n; ++v)
+                    sums[c][v] = subtract_product(
+                        weight, load(own + c * width + v * lanes<Real>), sums[c][v]);
         }
-        for (size_t v = 0; v < n; ++v)
-            total = subtract_product(sums[v], load(row + first + v * lanes<Real>), total);
-    }
-    inline void add_all(size_t width) {
-        size_t k = 0;
-        for (; k + 4 * lanes<Real> <= width; k += 4 * lanes<Real>) add<4>(k);
-        if (k + 2 * lanes<Real> <= width) add<2>(k), k += 2 * lanes<Real>;
-        if (k < width) add<1>(k);
+        for (size_t v = 0; v < n; ++v) {
+            const Vector<Real> terms = load(row + first + v * lanes<Real>);
+            for (size_t c = 0; c < count; ++c)
+                totals[c] = subtract_product(sums[c][v], terms, totals[c]);
+        }
     }
 };
+
+// Some values of one row, four at most.
+template <class Real, size_t count>
+inline void blend_some(const BlendedRow<Real>& blended, size_t number, Real* values) {
+    Vector<Real> parts[4] = {};
+    Real offsets[count], sums[4];
+    blended.template multiply<count>(number, parts);
+    blended.template blend_offsets<count>(number, offsets);
+    sum_lanes(parts, sums);
+    for (size_t c = 0; c < count; ++c) values[c] = offsets[c] - sums[c];
+}
+
+// All values of one row.
+template <class Real>
+inline void blend_values(const BlendedRow<Real>& blended, Real* values) {
+    const size_t n_values = blended.functions.n_values;
+    size_t number = 0;
+    for (; number + 4 <= n_values; number += 4) blend_some<Real, 4>(blended, number, values + number);
+    values += number;
+    switch (n_values - number) {
+        case 1: return blend_some<Real, 1>(blended, number, values);
+        case 2: return blend_some<Real, 2>(blended, number, values);
+        case 3: return blend_some<Real, 3>(blended, number, values);
+    }
+}
 
 // values[row][number] = weighted sum over the near points of offset + slopes . row.
 template <class Real>
 inline void blend_functions(const Functions<Real>& functions, const Blends<Real>& blends,
                             Real* values) {
-    const size_t n_near = blends.n_near, width = functions.width, n_values = functions.n_values;
-    blend_offsets(functions, blends, values);
-    each_four(blends.n_rows, n_values, [&](size_t first, size_t count, const Value (&wanted)[4]) {
+    const size_t n_near = blends.n_near, n_values = functions.n_values;
+    const auto blended = [&](size_t row) {
+        return BlendedRow<Real>{functions, blends.points + row * n_near,
+                                blends.weights + row * n_near, n_near,
+                                blends.rows + row * blends.stride};
+    };
+    size_t r = 0;
+    // Lanes are summed four at a time: with a single value, those of four rows.
+    for (; n_values == 1 && r + 4 <= blends.n_rows; r += 4) {
         Vector<Real> parts[4] = {};
-        for (size_t i = 0; i < count; ++i) {
-            const size_t row = wanted[i].row;
-            BlendedProduct<Real> product{functions.slopes + wanted[i].number * width,
-                                         n_values * width,
-                                         blends.points + row * n_near,
-                                         blends.weights + row * n_near,
-                                         n_near,
-                                         blends.rows + row * blends.stride};
-            product.add_all(width);
-            parts[i] = product.total;
+        Real offsets[4], sums[4];
+        for (size_t i = 0; i < 4; ++i) {
+            blended(r + i).template multiply<1>(0, parts + i);
+            blended(r + i).template blend_offsets<1>(0, offsets + i);
         }
-        Real sums[4];
         sum_lanes(parts, sums);
-        for (size_t i = 0; i < count; ++i) values[first + i] -= sums[i];
-    });
+        for (size_t i = 0; i < 4; ++i) values[r + i] = offsets[i] - sums[i];
+    }
+    for (; r < blends.n_rows; ++r) blend_values(blended(r), values + r * n_values);
 }
 
 }  // namespace

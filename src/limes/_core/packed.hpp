@@ -139,7 +139,8 @@ private:
         // The panel of a tile holds the terms of its search.
         map.is_dense = (map.has_base || plain.projection.empty()) && map.n_blended > 1 &&
                        map.n_blended <= dense_blended && from.n_points <= dense_points &&
-                       from.n_values <= dense_products / (from.n_points * n_terms);
+                       from.n_points * n_terms <=
+                           dense_products + dense_shared_products / from.n_values;
         map.every = {};
         if (map.is_dense) map.every = pack_every(slopes, map.functions.offsets, from, n_terms);
     }

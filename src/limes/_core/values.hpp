@@ -13,14 +13,8 @@ namespace {
 template <class Real>
 inline void blend_near(const Map<Real>& map, const Real* rows, size_t stride, size_t n,
                        Room<Real>& room) {
-    const size_t n_near = map.n_blended;
-    for (size_t r = 0; r < n; ++r) {
-        Real* weights = room.blend.weights + r * n_near;
-        Real sum = 0;
-        for (size_t i = 0; i < n_near; ++i) sum += weights[i];
-        for (size_t i = 0; i < n_near; ++i) weights[i] /= sum;
-    }
-    const Blends<Real> blends{rows, stride, room.blend.near, room.blend.weights, n, n_near};
+    const BlendRoom<Real>& own = room.blend;
+    const Blends<Real> blends{rows, stride, own.near, own.weights, n, map.n_blended};
     blend_functions(map.functions, blends, room.values);
 }
 
