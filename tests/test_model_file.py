@@ -116,6 +116,15 @@ class TestRoundTrip:
         path.write_bytes(change_header(saved.read_bytes(), without_tradeoff))
         assert limes.load(path).tradeoff_ == []
 
+    def test_a_trial_that_does_not_say_what_it_loses_is_read(self, tmp_path, saved):
+        path = tmp_path / "m.limes"
+        path.write_bytes(change_header(saved.read_bytes(), lambda h: h.update(tradeoff=[trial()])))
+        (again,) = limes.load(path).tradeoff_
+        assert again.n_borders == 5
+        assert np.isnan(again.lost)
+        limes.load(path).save(tmp_path / "again.limes")
+        assert np.isnan(limes.load(tmp_path / "again.limes").tradeoff_[0].lost)
+
     def test_parameters_are_kept_but_not_those_of_the_machine(self, saved):
         fast, again = fitted(votes_scaled), limes.load(saved)
         kept = again.get_params()

@@ -45,16 +45,18 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         rest. 'auto' is 'shared' where it may be fitted to the source, else 'pairwise'.
     n_borders : int or 'auto', default='auto'
         Points a map: in all, for each pair, for each fork, or for each class against the rest.
-        'auto' tries several numbers in a shared map, the cheapest first, and takes the cheapest
-        whose agreement with the source, on rows kept aside, is within its error of the best;
-        elsewhere it is 100, but 32 for a pair of a shortlist and 128 for a fork that are fitted.
+        'auto' tries several numbers in a shared map, the cheapest first, on rows kept aside. It
+        stops where nobody would notice what is lost of the source's skill (0.004 of its uncertainty
+        coefficient, by its own probabilities), or else takes the cheapest whose agreement with the
+        source is within its error of the best; elsewhere it is 100, but 32 for a pair of a
+        shortlist and 128 for a fork that are fitted.
     placement : {'auto', 'random', 'near', 'mixed', 'dense'}, default='auto'
         Between which rows to search: any two across the border (the paper), near ones, half of
         each, or near ones where the border runs through many rows. 'auto' tries each on a few
         borders, and takes the first within its error of the best on rows kept aside.
     blend : int or 'auto', default='auto'
-        Number of nearest points whose linear functions are averaged; the paper's is 1. 'auto' is 4
-        in a shared map, a shortlist and a fitted tree, else 1.
+        Number of nearest points whose linear functions are averaged; the paper's is 1. 'auto' is 7
+        or 3 in a shared map, 4 in a shortlist and a fitted tree, else 1.
     refine : bool, default=True
         Whether 'auto' may choose a scheme that is fitted to the source, and whether the pairs of a
         shortlist and the forks of a tree are fitted to it, instead of being points on its borders.
@@ -112,7 +114,8 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     agreement_error_ : float
         Standard error of ``agreement_``.
     tradeoff_ : list of Trial
-        What was tried to choose the number of points: scheme, points, cost, agreement.
+        What was tried to choose the number of points: scheme, points, cost, agreement, and how much
+        of the source's uncertainty coefficient is expected to be lost.
     placement_ : str or None
         Between which rows borders were searched; None for maps that are fitted to the source.
     one_sided_ : list of int

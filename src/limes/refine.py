@@ -25,6 +25,8 @@ BLOCK_ROWS = 4096
 # rows: more teach little.
 TRIAL_SECONDS, LAST_SECONDS = 1.5, 8.0
 MAX_EPOCHS, MAX_LOOKS, TRIAL_LOOKS = 20, 4_000_000, 800_000
+# A map of few points does not learn rows by heart, and may look so many times longer.
+FEW_POINTS, LONGER = 64, 3
 # However few or wide the rows are, it looks at so many.
 MIN_LOOKS, LOOKS_A_SECOND = 400_000, 150_000
 # Rows a step, largest steps of the local functions, the points,
@@ -134,7 +136,7 @@ def fit_map(
     blend: int,
     rng: np.random.Generator,
     seconds: float = TRIAL_SECONDS,
-    most_looks: int = MAX_LOOKS,
+    most_looks: float = np.inf,
 ) -> TrainedMap:
     """Fit points and their linear functions to the lessons.
 
@@ -150,7 +152,7 @@ def fit_map(
         Draws the rows of k-means and the order of training.
     seconds : float
         About what it may take of one processor, by what a look at a row is known to cost.
-    most_looks : int
+    most_looks : float, default=inf
         The most rows that it looks at in all.
 
     Returns
@@ -200,6 +202,8 @@ def count_looks(lessons: Lessons, n_points: int, blend: int, seconds: float) -> 
         As many as there is time for, within reason.
     """
     enough = min(MAX_EPOCHS * len(lessons.rows), MAX_LOOKS)
+    if n_points <= FEW_POINTS:
+        enough *= LONGER
     few = min(MIN_LOOKS, LOOKS_A_SECOND * seconds)
     return max(few, min(enough, seconds / look_seconds(lessons, n_points, blend)))
 

@@ -4,12 +4,18 @@
 // The score of that next one is a limit, and the weight of a point is what its score lacks of it:
 // once the limit is known, nothing needs to be sorted.
 #pragma once
+#include <limits>
+
 #include "core.hpp"
 #include "search.hpp"
 #include "vectors.hpp"
 
 namespace limes {
 namespace {
+
+// Smaller sums of weights have no inverse.
+template <class Real>
+constexpr Real least_sum = std::numeric_limits<Real>::min();
 
 // The lowest scores of one row so far, sorted.
 template <class Real>
@@ -43,37 +49,76 @@ struct BlendRoom {
     Real* every;      // [value][point]: of one row and a dense map, negated
 };
 
-// Return the size-th lowest of what the points that share a bound have as their lowest score. It
-// is not below the size-th lowest score, and is that where each point has its own.
-template <class Real, size_t shared, size_t size>
-inline Vector<Real> bound_scores(const Real* scores, size_t n_points) {
-    Vector<Real> places[size];
-    for (size_t i = 0; i < size; ++i) places[i] = spread(infinity<Real>);
-    for (size_t first = 0; first < n_points; first += shared) {
-        Vector<Real> low = spread(infinity<Real>);
-        for (size_t p = 0; p < shared; ++p)
-            low = smaller(load(scores + (first + p) * tile_rows<Real>), low);
-        for (size_t i = 0; i < size; ++i) {
-            const Vector<Real> place = places[i];
-            places[i] = smaller(low, place);
-            low = larger(place, low);
-        }
-    }
-    return places[size - 1];
+// Put two in order. Neither is NaN.
+template <class Real>
+__attribute__((always_inline)) inline void order(Vector<Real>& low, Vector<Real>& high) {
+    const Vector<Real> first = low;
+    low = smaller(first, high);
+    high = larger(first, high);
 }
 
+// Sort numbers that rise and then fall.
+template <class Real, size_t n>
+__attribute__((always_inline)) inline void sort_bitonic(Vector<Real>* numbers) {
+    if constexpr (n > 1) {
+#pragma GCC unroll 8
+        for (size_t i = 0; i < n / 2; ++i) order<Real>(numbers[i], numbers[i + n / 2]);
+        sort_bitonic<Real, n / 2>(numbers);
+        sort_bitonic<Real, n / 2>(numbers + n / 2);
+    }
+}
+
+// Sort any: both halves, then across them, then what that leaves.
+template <class Real, size_t n>
+__attribute__((always_inline)) inline void sort_numbers(Vector<Real>* numbers) {
+    if constexpr (n > 1) {
+        sort_numbers<Real, n / 2>(numbers);
+        sort_numbers<Real, n / 2>(numbers + n / 2);
+#pragma GCC unroll 8
+        for (size_t i = 0; i < n / 2; ++i) order<Real>(numbers[i], numbers[n - 1 - i]);
+        sort_bitonic<Real, n / 2>(numbers);
+        sort_bitonic<Real, n / 2>(numbers + n / 2);
+    }
+}
+
+// The lowest scores of each row of a vector, sorted. They are taken by as many as are kept, sorted
+// before: that takes half of the comparisons of one by one.
+template <class Real, size_t shared, size_t n>
+struct Lowest {
+    Vector<Real> places[n];
+
+    inline Lowest(const Real* scores, size_t n_points) {
+        for (size_t i = 0; i < n; ++i) places[i] = spread(infinity<Real>);
+        size_t first = 0;
+        for (; first + n * shared <= n_points; first += n * shared)
+            take(scores + first * tile_rows<Real>, n * shared);
+        if (first < n_points) take(scores + first * tile_rows<Real>, n_points - first);
+    }
+
+private:
+    // Take the lowest score of each `shared` points.
+    __attribute__((always_inline)) inline void take(const Real* scores, size_t n_points) {
+        Vector<Real> numbers[n];
+#pragma GCC unroll 16
+        for (size_t i = 0; i < n; ++i) {
+            numbers[i] = spread(infinity<Real>);
+            for (size_t p = i * shared; p < (i + 1) * shared && p < n_points; ++p)
+                numbers[i] = smaller(load(scores + p * tile_rows<Real>), numbers[i]);
+        }
+        sort_numbers<Real, n>(numbers);
+#pragma GCC unroll 16
+        for (size_t i = 0; i < n; ++i) places[i] = smaller(places[i], numbers[n - 1 - i]);
+        sort_bitonic<Real, n>(places);
+    }
+};
+
+// Return the size-th lowest of what the points that share a bound have as their lowest score. It
+// is not below the size-th lowest score, and is that where each point has its own.
 template <class Real, size_t shared>
 inline Vector<Real> bound_scores(const Real* scores, size_t n_points, size_t size) {
-    switch (size) {
-        case 2: return bound_scores<Real, shared, 2>(scores, n_points);
-        case 3: return bound_scores<Real, shared, 3>(scores, n_points);
-        case 4: return bound_scores<Real, shared, 4>(scores, n_points);
-        case 5: return bound_scores<Real, shared, 5>(scores, n_points);
-        case 6: return bound_scores<Real, shared, 6>(scores, n_points);
-        case 7: return bound_scores<Real, shared, 7>(scores, n_points);
-        case 8: return bound_scores<Real, shared, 8>(scores, n_points);
-        default: return bound_scores<Real, shared, 9>(scores, n_points);
-    }
+    if (size <= 4) return Lowest<Real, shared, 4>(scores, n_points).places[size - 1];
+    if (size <= 8) return Lowest<Real, shared, 8>(scores, n_points).places[size - 1];
+    return Lowest<Real, shared, most_places>(scores, n_points).places[size - 1];
 }
 
 inline void store_words(Index<float> words, uint32_t* to) {
@@ -173,8 +218,10 @@ struct Near {
     // Make the weights sum to 1; places that are left have none.
     inline void finish() {
         for (size_t i = filled; i < size; ++i) weights[i] = 0, points[i] = 0;
-        const Real whole = sum;
-        for (size_t i = 0; i < size; ++i) weights[i] /= whole;
+        const Real whole = sum, part = 1 / whole;
+        // One division does for all, unless it overflows.
+        for (size_t i = 0; i < size; ++i)
+            weights[i] = whole < least_sum<Real> ? weights[i] / whole : weights[i] * part;
     }
 };
 

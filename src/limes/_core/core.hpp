@@ -58,11 +58,10 @@ struct Functions {
     const Real* offsets;  // [point][value]
 };
 
-// A blend of a small map evaluates all its functions at once: no more points than these, no more
-// blended, and no more products for each value; what is shared out is saved by not finding the
-// functions of each row.
-constexpr size_t dense_points = 96, dense_blended = 8;
-constexpr size_t dense_products = 160, dense_shared_products = 1024;
+// A blend of a small map evaluates all its functions at once: no more points than these and no more
+// blended, and either hardly more points than are blended or few products in all.
+constexpr size_t dense_points = 96, dense_blended = 15;
+constexpr size_t always_dense_points = 16, dense_products = 2048;
 
 // One border map: the search over its points, then the linear functions of the winners.
 template <class Real>

@@ -22,24 +22,31 @@ inline void spread_weights(const Map<Real>& map, Real* ranked, Real* column) {
         column[size_t(points[i]) * tile_rows<Real>] += weights[i];
 }
 
-// The same for the rows of one vector, the padding behind the last point included.
+// The same for all rows of a tile, the padding behind the last point included.
 template <class Real>
-inline void spread_vector(const Map<Real>& map, size_t n_padded, Real* ranked, Real* scores) {
+inline void spread_tile(const Map<Real>& map, size_t n_padded, Real* ranked, Real* scores) {
     constexpr size_t height = tile_rows<Real>;
     const size_t n_points = map.points.n_columns;
-    const Vector<Real> limits = bound_scores<Real, 1>(scores, n_points, map.n_blended + 1);
-    const auto weight = [&](size_t i) {
-        return larger(limits - load(scores + i * height), Vector<Real>{});
+    Vector<Real> limits[row_vectors], sums[row_vectors] = {};
+    const auto weight = [&](size_t i, size_t r) {
+        const Vector<Real> own = load(scores + i * height + r * lanes<Real>);
+        return larger(limits[r] - own, Vector<Real>{});
     };
-    Vector<Real> sums{};
-    for (size_t i = 0; i < n_points; ++i) sums += weight(i);
-    bool is_even = false;
-    for (size_t l = 0; l < lanes<Real>; ++l) is_even = is_even || !(sums[l] > 0);
-    if (is_even)
-        for (size_t l = 0; l < lanes<Real>; ++l) spread_weights(map, ranked, scores + l);
-    else
-        for (size_t i = 0; i < n_points; ++i) store(scores + i * height, weight(i) / sums);
-    for (size_t i = n_points; i < n_padded; ++i) store(scores + i * height, Vector<Real>{});
+    for (size_t r = 0; r < row_vectors; ++r)
+        limits[r] = bound_scores<Real, 1>(scores + r * lanes<Real>, n_points, map.n_blended + 1);
+    for (size_t i = 0; i < n_points; ++i)
+        for (size_t r = 0; r < row_vectors; ++r) sums[r] += weight(i, r);
+    for (size_t r = 0; r < row_vectors; ++r) {
+        Real* own = scores + r * lanes<Real>;
+        bool is_even = false;
+        for (size_t l = 0; l < lanes<Real>; ++l) is_even = is_even || !(sums[r][l] >= least_sum<Real>);
+        const Vector<Real> parts = spread(Real(1)) / sums[r];
+        if (is_even)
+            for (size_t l = 0; l < lanes<Real>; ++l) spread_weights(map, ranked, own + l);
+        else
+            for (size_t i = 0; i < n_points; ++i) store(own + i * height, weight(i, r) * parts);
+        for (size_t i = n_points; i < n_padded; ++i) store(own + i * height, Vector<Real>{});
+    }
 }
 
 // values[row][value] of a tile.
@@ -49,21 +56,24 @@ inline void blend_tile(const Map<Real>& map, const Real* panel, size_t n_rows, R
     constexpr size_t height = tile_rows<Real>;
     const size_t n_blocks = (map.points.n_columns + block - 1) / block;
     score_tile(panel, map, partial, room);
-    for (size_t r = 0; r < row_vectors; ++r)
-        spread_vector(map, n_blocks * block, room.ranked, room.scores + r * lanes<Real>);
-    Vector<Real> sums[row_vectors] = {};
+    spread_tile(map, n_blocks * block, room.ranked, room.scores);
+    struct {
+        Vector<Real> at[row_vectors];
+    } sums = {};
     scan_points(panel, map.every, partial, [&](size_t b, const Scores<Real>& negated) {
+        // In memory between two blocks: the registers are for the scores.
+        asm("" : "+m"(sums));
         const size_t number = b / n_blocks, first = b % n_blocks * block;
         for (size_t p = 0; p < block; ++p)
             for (size_t r = 0; r < row_vectors; ++r)
-                sums[r] = subtract_product(
+                sums.at[r] = subtract_product(
                     load(room.scores + (first + p) * height + r * lanes<Real>), negated.at[r][p],
-                    sums[r]);
+                    sums.at[r]);
         if (first + block < n_blocks * block) return;
         for (size_t r = 0; r < row_vectors; ++r) {
             for (size_t l = 0; l < lanes<Real> && r * lanes<Real> + l < n_rows; ++l)
-                values[(r * lanes<Real> + l) * map.n_values + number] = sums[r][l];
-            sums[r] = Vector<Real>{};
+                values[(r * lanes<Real> + l) * map.n_values + number] = sums.at[r][l];
+            sums.at[r] = Vector<Real>{};
         }
     });
 }

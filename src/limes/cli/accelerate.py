@@ -133,13 +133,15 @@ def _trials_text(trials: list[dict[str, Any]]) -> str:
     """Return what was tried as a table, the one chosen marked; nothing where that is all."""
     if len(trials) < 2:
         return ""
-    heads = ("scheme", "", "border points", "blend", "cost", "agreement")
+    heads = ("scheme", "", "border points", "blend", "cost", "agreement", "U.C. lost")
     lines = [
         (
             trial["scheme"],
             "chosen" if trial["is_chosen"] else "",
             *(str(trial[key]) for key in ("n_borders", "blend", "cost")),
             f"{trial['agreement']:.4f}",
+            # No minus before a zero.
+            f"{round(trial['lost'], 4) + 0.0:.4f}",
         )
         for trial in trials
     ]

@@ -297,7 +297,8 @@ def _tradeoff(fast: Any) -> str:
     draw_tradeoff(rows, axes)
     alt = f"Agreement with the source against cost of a row, {len(rows)} models that were tried."
     note = (
-        "Every model that the fit tried, measured on rows kept aside; the ring is the one chosen."
+        "Every model that the fit tried, measured on rows kept aside; the ring is the one chosen: "
+        "the cheapest that keeps the source's skill, or else agrees as well as any."
     )
     return _section("Agreement against cost", as_image(figure, alt), note)
 

@@ -1,7 +1,7 @@
 """What a file keeps of a fitted classifier: everything that predicts, and nothing of its source."""
 
 import os
-from dataclasses import asdict, dataclass, field
+from dataclasses import MISSING, asdict, dataclass, field, fields
 from typing import Any, TypeVar, get_type_hints
 
 import numpy as np
@@ -268,12 +268,13 @@ def _trials(decoder: Decoder, header: dict[str, Any]) -> list[Trial]:
 def _decode_trial(decoder: Decoder, entry: Any) -> Trial:
     """Return one line of the trade-off, all of it of the right types; what is unknown is left."""
     hints = get_type_hints(Trial)
-    if not isinstance(entry, dict) or not hints.keys() <= entry.keys():
-        decoder.container.fail(f"one of 'tradeoff' with {', '.join(hints)}", entry)
-    values = {name: decoder.decode(entry[name]) for name in hints}
-    for name, kind in hints.items():
-        if type(values[name]) is not kind:
-            decoder.container.fail(f"{kind.__name__} {name!r}", values[name])
+    needed = [one.name for one in fields(Trial) if one.default is MISSING]
+    if not isinstance(entry, dict) or not set(needed) <= entry.keys():
+        decoder.container.fail(f"one of 'tradeoff' with {', '.join(needed)}", entry)
+    values = {name: decoder.decode(entry[name]) for name in hints if name in entry}
+    for name, value in values.items():
+        if type(value) is not hints[name]:
+            decoder.container.fail(f"{hints[name].__name__} {name!r}", value)
     return Trial(**values)
 
 

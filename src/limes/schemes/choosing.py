@@ -1,16 +1,16 @@
-"""How many points: the cheapest map whose agreement with the source is as good as the best."""
+"""How many points: the cheapest map that is as good as its source, or else as the best map."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from limes._typing import Array, Codes
 from limes.affine import AffineMap
 from limes.border_map import BorderMap
 from limes.refine import (
     LAST_SECONDS,
-    MAX_LOOKS,
     TRIAL_LOOKS,
     TRIAL_SECONDS,
     Lessons,
@@ -23,6 +23,7 @@ from limes.schemes.pairwise import PairwiseScheme
 from limes.schemes.protocol import Scheme
 from limes.schemes.shared import SharedScheme
 from limes.schemes.small_maps import to_map
+from limes.schemes.stakes import Stakes
 from limes.schemes.targets import sizes_within
 from limes.sources.protocol import MulticlassSource
 
@@ -31,9 +32,11 @@ LADDER = (1, 4, 16, 64, 256, 1024)
 # Where rows are projected before the search, points cost little beside that, and learn slowly.
 WIDE_LADDER = (1, 32, 128)
 WIDE_SECONDS = 2 * TRIAL_SECONDS
-# Points that answer for a row together while numbers of points are tried, and then the fewer that
-# may do as well with the number that was found.
-RICH_BLEND, LEAN_BLEND = 8, 4
+# The most maps that are tried: all rungs of a ladder, what lies between two, and a leaner blend.
+N_TRIALS = len(LADDER) + 6
+# Points that answer for a row together while numbers of points are tried (one less than a power of
+# two is quickest), and then the fewer that may do with the number that was found.
+RICH_BLEND, LEAN_BLEND = 7, 3
 # A map that is not this many times cheaper than its source is not worth trying, and one of more
 # than a few points must be cheaper by more, exponentials not counted.
 MIN_GAIN, FAIR_GAIN = 3, 10
@@ -66,6 +69,9 @@ class Trial:
         Standard error of the agreement.
     is_chosen : bool
         Whether this is the one.
+    lost : float
+        How much of the source's uncertainty coefficient it is expected to lose, by how likely the
+        source finds every class of the rows kept aside; nan where that was not looked at.
     """
 
     scheme: str
@@ -75,6 +81,7 @@ class Trial:
     agreement: float
     error: float
     is_chosen: bool = False
+    lost: float = float("nan")
 
 
 def fit_shared(
@@ -107,13 +114,14 @@ def fit_shared(
     trials : list of Trial
         All that were tried, the cheapest first.
     """
-    lesson_seed, last_seed, *seeds = seed.spawn(3 + len(LADDER))
+    lesson_seed, last_seed, *seeds = seed.spawn(2 + N_TRIALS)
     lessons = prepare_lessons(source, ground.rows, rng=np.random.default_rng(lesson_seed))
     workshop = _Workshop(source, ground, lessons, settings, verbose)
     if settings.n_borders is not None:
         made = workshop.make(settings.n_borders, workshop.blend, last_seed, seconds=LAST_SECONDS)
         return made.scheme, [replace(made.trial, is_chosen=True)]
     tried = workshop.climb(seeds)
+    tried.sort(key=lambda one: one.trial.cost)
     trials = [one.trial for one in tried]
     chosen = workshop.choose(tried)
     last = workshop.train_at_length(tried[chosen], last_seed)
@@ -128,8 +136,9 @@ def choose(
     balances: Sequence[tuple[float, float]] | None = None,
     fair_cost: float = np.inf,
     same: float = 0.0,
+    kept: Sequence[bool] = (),
 ) -> int:
-    """Return the number of the cheapest trial within a standard error of the best.
+    """Return the number of the cheapest trial that is good enough, or else as good as the best.
 
     Parameters
     ----------
@@ -145,6 +154,9 @@ def choose(
         doubt.
     same : float, default=0.0
         The least that an error counts: what differs by less is the same to everybody.
+    kept : sequence of bool, default=()
+        Which trials keep the source's skill: the cheapest of them is enough. Where none does, it is
+        the cheapest within a standard error of the best agreement.
 
     Returns
     -------
@@ -155,6 +167,8 @@ def choose(
         wanted = min(min_agreement, max(trial.agreement for trial in trials))
         good = {place for place, trial in enumerate(trials) if trial.agreement >= wanted}
         return _cheapest(trials, good)
+    if any(kept):
+        return _cheapest(trials, set(np.flatnonzero(kept).tolist()))
     plain = [(trial.agreement, max(trial.error, same)) for trial in trials]
     place = _cheapest(trials, _near_best(plain, balances or [], n_errors=1.0))
     if trials[place].cost <= fair_cost:
@@ -211,13 +225,15 @@ def is_settled(trials: list[Trial], min_agreement: float | None = None) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class _Made:
-    """A scheme with its line of the trade-off, and two agreements with the source to choose by."""
+    """A scheme with its line of the trade-off, and what to choose it by."""
 
     scheme: Scheme
     trial: Trial
     # As if all rows were independent, and where all classes count alike.
     plain: tuple[float, float]
     balance: tuple[float, float]
+    # Whether it keeps the source's skill.
+    is_kept: bool
 
 
 class _Workshop:
@@ -234,21 +250,41 @@ class _Workshop:
         self.source, self.ground, self.lessons, self.settings = source, ground, lessons, settings
         self.verbose = verbose
         self.judges, self.judging = enough_judges(source, ground)
-        self.forecasts = source.forecasts(self.judging)
+        self.stakes = Stakes(self.judges, source.forecasts(self.judging))
+        # Rows made beside a few real ones, to judge by, do not tell what skill is lost.
+        self.is_told = self.judges is ground.judges
 
     def climb(self, seeds: list[np.random.SeedSequence]) -> list[_Made]:
-        """Try more and more points, until they stop to help; then blend fewer of them."""
+        """Try more and more points, until they stop to help; then see what can be spared."""
         tried: list[_Made] = []
-        *ladder_seeds, lean_seed = seeds
-        for n_points, seed in zip(self.sizes(), ladder_seeds, strict=False):
-            if is_settled([one.trial for one in tried], self.settings.targets.min_agreement):
+        left = iter(seeds)
+        for n_points in self.sizes():
+            if self._is_settled(tried):
                 break
-            tried.append(self._try(n_points, self.blend, seed))
-        found = tried[self.choose(tried)].trial
+            tried.append(self._try(n_points, self.blend, next(left)))
+        tried.extend(self._halve(tried, left))
+        found = tried[self.choose(tried)]
+        is_rich = self.settings.blend is None and found.trial.blend > LEAN_BLEND
         # Beside a projection, a leaner blend saves little.
-        if self.settings.blend is None and found.blend > LEAN_BLEND and not self.is_wide:
-            tried.append(self._try(found.n_borders, LEAN_BLEND, lean_seed))
+        if is_rich and found.is_kept and not self.is_wide:
+            tried.append(self._try(found.trial.n_borders, LEAN_BLEND, next(left)))
         return tried
+
+    def _is_settled(self, tried: list[_Made]) -> bool:
+        """Tell whether the next rung is not needed."""
+        min_agreement = self.settings.targets.min_agreement
+        is_enough = min_agreement is None and bool(tried) and tried[-1].is_kept
+        return is_enough or is_settled([one.trial for one in tried], min_agreement)
+
+    def _halve(
+        self, tried: list[_Made], seeds: Iterator[np.random.SeedSequence]
+    ) -> Iterator[_Made]:
+        """Try half as many points while they are enough, down to the rung below the last."""
+        below = tried[-2].trial.n_borders if len(tried) > 1 else 0
+        last = tried[-1]
+        while last.is_kept and last.trial.n_borders // 2 > below:
+            last = self._try(last.trial.n_borders // 2, self.blend, next(seeds))
+            yield last
 
     def choose(self, tried: list[_Made]) -> int:
         """Return which one to take."""
@@ -261,12 +297,15 @@ class _Workshop:
             balances,
             fair_cost=self.fair_cost,
             same=SAME_SHARE * rarest,
+            kept=[one.is_kept for one in tried],
         )
 
     def train_at_length(self, short: _Made, seed: np.random.SeedSequence) -> _Made:
         """Make the map of a trial once more, better; where it learns too much by heart, keep it."""
         trial = short.trial
         long = self.make(trial.n_borders, trial.blend, seed, seconds=LAST_SECONDS)
+        if short.is_kept:
+            return min(long, short, key=lambda one: one.trial.lost)
         return max(long, short, key=lambda one: one.plain[0] + one.balance[0])
 
     def _try(self, n_points: int, blend: int, seed: np.random.SeedSequence) -> _Made:
@@ -331,7 +370,8 @@ class _Workshop:
         if self.verbose:
             print(
                 f"{trial.n_borders} border points, {trial.blend} for a row: {trial.cost} "
-                f"multiply-adds, {trial.agreement:.2%} as the source"
+                f"multiply-adds, {trial.agreement:.2%} as the source, {trial.lost:.4f} of its "
+                "uncertainty coefficient lost"
             )
 
     def make(
@@ -341,7 +381,7 @@ class _Workshop:
         seed: np.random.SeedSequence,
         *,
         seconds: float,
-        most_looks: int = MAX_LOOKS,
+        most_looks: float = np.inf,
     ) -> _Made:
         """Fit a map, and measure its agreement with the source."""
         fitted = fit_map(
@@ -353,18 +393,34 @@ class _Workshop:
             most_looks=most_looks,
         )
         one = self._sharpened(to_map(fitted, blend))
-        codes = self._join(one).classify(self.judging)
+        inner = self._join(one)
+        values = inner.values(self.judging)
+        return self._judged(one, inner.codes(values), inner.probabilities(values))
+
+    def _judged(self, one: BorderMap, codes: Codes, probabilities: Array) -> _Made:
+        """Return a map with what its answers to the judges say of it."""
         scheme = self._join(one.after(self.ground.before))
-        n_blended = min(blend, max(one.n_borders - 1, 1))
         judges = self.judges
-        agreement = judges.agreement(codes)
-        trial = Trial(scheme.name, scheme.n_borders, n_blended, scheme.cost, *agreement)
-        return _Made(scheme, trial, judges.plain_agreement(codes), judges.balanced_agreement(codes))
+        trial = Trial(
+            scheme.name,
+            scheme.n_borders,
+            min(one.blend, max(one.n_borders - 1, 1)),
+            scheme.cost,
+            *judges.agreement(codes),
+            lost=self.stakes.lost(codes)[0],
+        )
+        return _Made(
+            scheme,
+            trial,
+            judges.plain_agreement(codes),
+            judges.balanced_agreement(codes),
+            self.is_told and self.stakes.is_kept(codes, probabilities),
+        )
 
     def _sharpened(self, one: BorderMap) -> BorderMap:
         """Return a fitted map with probabilities like the source's."""
         logits = one.decide(self.judging).astype(np.float64)
-        sharpness = fit_sharpness(logits, self.forecasts, self.judges.weights)
+        sharpness = fit_sharpness(logits, self.stakes.forecasts, self.judges.weights)
         # The value of a single border is half a logit.
         return one.scaled(0.5 * sharpness if one.n_outputs == 1 else sharpness)
 

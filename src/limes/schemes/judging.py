@@ -79,7 +79,10 @@ class Judges:
         """
         agreement, error = self.plain_agreement(codes)
         if self.groups is not None:
-            error = _grouped_error(self.weights, codes != self.codes, self.groups)
+            n_worth = 1.0 / float(np.square(np.bincount(self.groups, self.weights)).sum())
+            # A few misses tell little of their own spread.
+            spread = self.error_of_mean((codes != self.codes).astype(float))
+            error = float(np.hypot(spread, agreement_error(n_worth, n_worth)))
         return agreement, error
 
     def plain_agreement(self, codes: Codes) -> tuple[float, float]:
@@ -118,6 +121,23 @@ class Judges:
         shares = self.weights / (n_classes * by_class[self.codes])
         return _weighted_agreement(shares, codes != self.codes)
 
+    def error_of_mean(self, values: Array) -> float:
+        """Return the standard error of the weighted mean of one value a row.
+
+        Parameters
+        ----------
+        values : ndarray of shape (n_rows,)
+            Any.
+
+        Returns
+        -------
+        float
+            Zero where they are all the same.
+        """
+        parts = self.weights * (values - self.weights @ values)
+        sums = parts if self.groups is None else np.bincount(self.groups, parts)
+        return float(np.sqrt(np.square(sums).sum()))
+
 
 def _weighted_agreement(weights: Array, is_missed: NDArray[np.bool_]) -> tuple[float, float]:
     """Return the share of hits, and its standard error; weights sum to 1."""
@@ -127,15 +147,6 @@ def _weighted_agreement(weights: Array, is_missed: NDArray[np.bool_]) -> tuple[f
     # Misses, not hits, are summed: where there is none, agreement is exactly 1.
     agreement = 1.0 - float(weights @ is_missed)
     return agreement, agreement_error(agreement * n_worth, n_worth)
-
-
-def _grouped_error(weights: Array, is_missed: NDArray[np.bool_], groups: Codes) -> float:
-    """Return the standard error of a share of hits where the rows of a group err together."""
-    agreement = 1.0 - float(weights @ is_missed)
-    sums = np.bincount(groups, weights * (is_missed - (1.0 - agreement)))
-    n_worth = 1.0 / float(np.square(np.bincount(groups, weights)).sum())
-    # A few misses tell little of their own spread.
-    return float(np.hypot(np.sqrt(np.square(sums).sum()), agreement_error(n_worth, n_worth)))
 
 
 def agreement_error(hits: float, n_rows: float) -> float:

@@ -1,0 +1,121 @@
+"""What a map puts at stake: how much of the source's skill it loses, by the source's own forecasts.
+
+Where the source is in doubt, another answer than its own is nearly as often right. So agreement
+says how well a map copies its source, and this says what the copy is worth.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy import sparse
+
+from limes._typing import Array, Codes
+from limes.schemes.judging import Judges
+
+# Losses that nobody would notice: of the uncertainty coefficient, and of that as a share of the
+# source's own; and of the Brier score.
+SAME_SKILL, SAME_SKILL_SHARE = 0.004, 0.01
+SAME_BRIER = 0.005
+# Below it, rounding is all that is left.
+LEAST_ENTROPY = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Stakes:
+    """What is expected of answers on rows whose true classes nobody knows.
+
+    Parameters
+    ----------
+    judges : Judges
+        Rows with the source's answers.
+    forecasts : ndarray of shape (n_rows, n_classes)
+        How likely each class is, by the source.
+    """
+
+    judges: Judges
+    forecasts: Array
+
+    @cached_property
+    def skill(self) -> float:
+        """Uncertainty coefficient that the source's answers are expected to have."""
+        return self._information(self.judges.codes)[0] / self._entropy
+
+    def lost(self, codes: Codes) -> tuple[float, float]:
+        """Return how much lower the uncertainty coefficient of other answers is, and its error.
+
+        Parameters
+        ----------
+        codes : ndarray of shape (n_rows,)
+            Class numbers by the map.
+
+        Returns
+        -------
+        lost : float
+            Below zero where they are expected to be better.
+        error : float
+            Its standard error, to the first order.
+        """
+        own, own_worth = self._information(self.judges.codes)
+        other, other_worth = self._information(codes)
+        # What a row adds to the one beyond what it adds to the other.
+        worth = own_worth[:, self.judges.codes].T - other_worth[:, codes].T
+        added = np.einsum("ij,ij->i", self.forecasts, worth) / self._entropy
+        return (own - other) / self._entropy, self.judges.error_of_mean(added)
+
+    def blur(self, probabilities: Array) -> float:
+        """Return how much larger the Brier score of other probabilities is expected to be.
+
+        Parameters
+        ----------
+        probabilities : ndarray of shape (n_rows, n_classes)
+            By the map.
+
+        Returns
+        -------
+        float
+            On a scale from 0 to 1: half the sum over the classes.
+        """
+        distances = np.square(probabilities - self.forecasts).sum(axis=1)
+        return 0.5 * float(self.judges.weights @ distances)
+
+    def is_kept(self, codes: Codes, probabilities: Array) -> bool:
+        """Tell whether what a map loses of its source's skill is beyond doubt too little to notice.
+
+        Parameters
+        ----------
+        codes : ndarray of shape (n_rows,)
+            Class numbers by the map.
+        probabilities : ndarray of shape (n_rows, n_classes)
+            By the map.
+
+        Returns
+        -------
+        bool
+            False where the source itself has no skill.
+        """
+        most = min(SAME_SKILL, SAME_SKILL_SHARE * self.skill)
+        is_same = sum(self.lost(codes)) <= most and self.blur(probabilities) <= SAME_BRIER
+        return most > 0 and is_same
+
+    @cached_property
+    def _entropy(self) -> float:
+        """Entropy of the true class, by the source; infinite where it knows of one class only."""
+        shares = self.judges.weights @ self.forecasts
+        entropy = -float(np.sum(shares * _log(shares)))
+        return entropy if entropy > LEAST_ENTROPY else np.inf
+
+    def _information(self, codes: Codes) -> tuple[float, Array]:
+        """Return what answers tell of the true class, and that by [true class, answer]."""
+        n_rows, n_classes = self.forecasts.shape
+        given = sparse.csr_array(
+            (self.judges.weights, codes, np.arange(n_rows + 1)), shape=(n_rows, n_classes)
+        )
+        joint = (given.T @ self.forecasts).T
+        worth = _log(joint) - _log(joint.sum(axis=1))[:, None] - _log(joint.sum(axis=0))
+        return float(np.sum(joint * worth)), worth
+
+
+def _log(shares: Array) -> Array:
+    """Return logarithms; what has no share counts nothing."""
+    return np.log(np.where(shares > 0, shares, 1.0))
