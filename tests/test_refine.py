@@ -9,8 +9,8 @@ from sklearn.svm import SVC
 
 import limes
 from limes._core.training import TrainedMap, train
-from limes.queries import find_categories, spread_rows
-from limes.refine import find_doubt, fit_map, fit_sharpness, prepare_lessons
+from limes.queries import find_categories, make_crosses, make_twins, spread_rows
+from limes.refine import count_looks, find_doubt, fit_map, fit_sharpness, prepare_lessons
 from limes.schemes.choosing import Trial, choose, is_settled
 from limes.schemes.judging import Judges, match_kinds
 from limes.sources.recognize import Known, as_source
@@ -260,3 +260,43 @@ def test_weights_give_judges_the_margins_of_rows_unseen():
     assert weights.sum() == pytest.approx(1.0)
     for edge in (0.5, 1.0, 2.0):
         assert weights @ (margins < edge) == pytest.approx(np.mean(unseen < edge), abs=0.03)
+
+
+def test_crosses_are_beside_no_row_and_twins_beside_their_own():
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(400, 30))
+    rows[:, 0] = rng.integers(2, size=400)
+    others = {"search": rows, "rng": rng}
+    crosses, starts = make_crosses(rows, 100, 300, **others)
+    assert crosses.shape == (300, 30)
+    assert starts.max() < 100
+    for column, values in zip(crosses.T, rows.T, strict=True):
+        assert np.isin(column, values).all()
+    usual = nearest(rows, rows[:100], 1)
+    assert nearest(rows, crosses, 0).mean() > 0.8 * usual.mean()
+    twins, _ = make_twins(rows, 100, 300, **others)
+    assert nearest(rows, twins, 0).mean() < 0.8 * usual.mean()
+
+
+def nearest(rows, asked, rank):
+    """Return how far the nearest row of each is, or the next."""
+    return np.sort(np.linalg.norm(asked[:, None] - rows, axis=2), axis=1)[:, rank]
+
+
+def test_where_all_rows_are_support_vectors_agreement_is_that_of_other_rows():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20_000, 40))
+    y = X[:, 0] + np.abs(X[:, 1]) - 0.8 + 1.5 * rng.normal(size=20_000) > 0
+    svc = SVC(C=1, gamma=0.05).fit(X[:700], y[:700])
+    assert len(svc.support_) > 0.95 * 700
+    fast = limes.accelerate(svc, X[:700], n_borders=16, random_state=0)
+    found = np.mean(fast.predict(X[700:]) == svc.predict(X[700:]))
+    # Support vectors themselves agree on far fewer: the border bends round each.
+    assert fast.agreement_ == pytest.approx(found, abs=0.05)
+
+
+def test_maps_with_many_rows_a_point_are_trained_longer():
+    _, rows, lessons = make_lessons(lambda X: X @ [1.0, -2.0] + 0.5)
+    many = len(rows) // 64
+    few, more = (count_looks(lessons, n, 7, 1e9) for n in (many, many + 1))
+    assert few == 3 * more

@@ -137,6 +137,39 @@ def make_twins(
     return np.concatenate(parts).astype(np.float64), np.concatenate(picks)
 
 
+def make_crosses(
+    rows: Array,
+    n_starts: int,
+    n_wanted: int,
+    *,
+    search: Array,
+    rng: np.random.Generator,
+    chance: Array | None = None,
+) -> tuple[Array, Codes]:
+    """Make rows as far from all others as those are from each other: each feature from another row.
+
+    Twins stay beside the row that they were made from. A cross takes every feature from one of the
+    near rows of its start, whichever, and is beside none of them.
+
+    Parameters
+    ----------
+    rows, n_starts, n_wanted, search, rng, chance
+        As of ``make_twins``.
+
+    Returns
+    -------
+    crosses : ndarray of shape (n_wanted, n_features)
+        New rows.
+    starts : ndarray of int of shape (n_wanted,)
+        The row that each was made from.
+    """
+    neighbors = _near_rows(search, np.arange(n_starts), rng)
+    picked = rng.choice(n_starts, size=n_wanted, p=chance)
+    parents = rng.integers(neighbors.shape[1], size=(n_wanted, rows.shape[1]))
+    chosen = np.take_along_axis(neighbors[picked], parents, axis=1)
+    return np.take_along_axis(rows, chosen, axis=0).astype(np.float64), picked
+
+
 def make_between(rows: Array, n_wanted: int, rng: np.random.Generator) -> Array:
     """Make rows between any two rows.
 

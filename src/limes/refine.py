@@ -25,8 +25,8 @@ BLOCK_ROWS = 4096
 # rows: more teach little.
 TRIAL_SECONDS, LAST_SECONDS = 1.5, 8.0
 MAX_EPOCHS, MAX_LOOKS, TRIAL_LOOKS = 20, 4_000_000, 800_000
-# A map of few points does not learn rows by heart, and may look so many times longer.
-FEW_POINTS, LONGER = 64, 3
+# A map with so many real rows for each point does not learn them by heart, and may look longer.
+MANY_ROWS, LONGER = 64, 3
 # However few or wide the rows are, it looks at so many.
 MIN_LOOKS, LOOKS_A_SECOND = 400_000, 150_000
 # Rows a step, largest steps of the local functions, the points,
@@ -62,6 +62,8 @@ class Lessons:
         1 where two classes are equally likely, 0 where the source is sure.
     components : ndarray of shape (n_features, n_search), or None
         Principal components that rows are searched in; None for the rows themselves.
+    n_real : int
+        How many are real rows.
     """
 
     rows: NDArray[np.float32]
@@ -69,6 +71,7 @@ class Lessons:
     targets: NDArray[np.float32]
     doubt: Array
     components: Array | None
+    n_real: int
 
 
 def prepare_lessons(source: MulticlassSource, rows: Array, *, rng: np.random.Generator) -> Lessons:
@@ -104,6 +107,7 @@ def prepare_lessons(source: MulticlassSource, rows: Array, *, rng: np.random.Gen
         np.ascontiguousarray(targets[:, 1:] if targets.shape[1] == 2 else targets, np.float32),
         find_doubt(targets),
         components,
+        len(rows),
     )
 
 
@@ -202,7 +206,7 @@ def count_looks(lessons: Lessons, n_points: int, blend: int, seconds: float) -> 
         As many as there is time for, within reason.
     """
     enough = min(MAX_EPOCHS * len(lessons.rows), MAX_LOOKS)
-    if n_points <= FEW_POINTS:
+    if lessons.n_real >= MANY_ROWS * n_points:
         enough *= LONGER
     few = min(MIN_LOOKS, LOOKS_A_SECOND * seconds)
     return max(few, min(enough, seconds / look_seconds(lessons, n_points, blend)))

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from limes._typing import Array, Codes
 from limes.affine import AffineMap, to_dense
-from limes.queries import make_twins
+from limes.queries import make_crosses, make_twins
 from limes.sources.protocol import MulticlassSource
 from limes.sources.svm import SvmSource
 from limes.svm_machine import SvmMachine
@@ -225,35 +225,39 @@ class Lot:
         Judges
             Real rows and made ones; only the real ones where nothing is known of rows unseen.
         """
-        places = np.flatnonzero(is_aside & ~is_remembered)
-        if unseen is None or len(places) < MIN_STARTS:
+        free = np.flatnonzero(is_aside & ~is_remembered)
+        # Where nearly all are support vectors, only rows far from every one of them will do.
+        is_free = len(free) >= MIN_STARTS
+        starts = free if is_free else np.flatnonzero(is_aside)
+        if unseen is None or len(starts) < MIN_STARTS:
             return self.judges(np.flatnonzero(is_aside))
+        n_real, make = (len(starts), make_twins) if is_free else (0, make_crosses)
         mates = rng.permutation(np.flatnonzero(~is_aside))[:MAX_MATES]
-        all_places = np.concatenate([places, mates])
-        margins = margins_of(source, self.rows[places])
+        places = np.concatenate([starts, mates])
+        margins = margins_of(source, self.rows[starts])
         # Half of the chance is for rows that the source is in doubt about: it is in doubt about
         # few, and those are the ones that maps differ on.
         doubt = expit(-margins)
-        chance = 0.5 / len(places) + 0.5 * doubt / doubt.sum()
-        n_twins = int(np.clip(TWIN_BUDGET / source.row_cost, MIN_TWINS, MAX_TWINS))
-        twins, starts = make_twins(
-            self._raw(all_places),
-            len(places),
-            2 * n_twins,
-            search=self.rows[all_places],
+        chance = 0.5 / len(starts) + 0.5 * doubt / doubt.sum()
+        n_made = int(np.clip(TWIN_BUDGET / source.row_cost, MIN_TWINS, MAX_TWINS))
+        made, origins = make(
+            self._raw(places),
+            len(starts),
+            2 * n_made,
+            search=self.rows[places],
             rng=rng,
             chance=chance,
         )
-        moved = twins if self.before is None else self.before.apply(twins)
-        margins = np.concatenate([margins, margins_of(source, moved)])
-        kept = _draw_by_weight(match_kinds(margins, unseen), len(places), n_twins, rng)
-        picked = kept[len(places) :] - len(places)
-        real = self.judges(places)
+        moved = made if self.before is None else self.before.apply(made)
+        margins = np.concatenate([margins[:n_real], margins_of(source, moved)])
+        kept = _draw_by_weight(match_kinds(margins, unseen), n_real, n_made, rng)
+        picked = kept[n_real:] - n_real
+        real = self.judges(starts[:n_real])
         return Judges(
-            np.concatenate([real.rows, twins[picked]]),
+            np.concatenate([real.rows, made[picked]]),
             np.concatenate([real.codes, self.codes_of(moved[picked])]),
             match_kinds(margins[kept], unseen),
-            np.concatenate([np.arange(len(places)), starts[picked]]),
+            np.concatenate([np.arange(n_real), origins[picked]]),
         )
 
     def _raw(self, places: Codes) -> Array:
