@@ -413,6 +413,10 @@ class TestBadInput:
         with pytest.raises(ValueError, match="threshold must be 0 with more than two classes"):
             accelerate(SVC().fit(X, y), X, threshold=0.5)
 
+    def test_a_shared_map_has_no_threshold(self, moons):
+        with pytest.raises(ValueError, match=r"threshold must be 0 .*'shared', got 0\.5"):
+            accelerate(SVC().fit(*moons), moons[0], scheme="shared", threshold=0.5)
+
     def test_a_process_of_pairs_is_refused(self, blobs):
         X, y = blobs
         model = GaussianProcessClassifier(multi_class="one_vs_one", optimizer=None)

@@ -262,6 +262,16 @@ def test_weights_give_judges_the_margins_of_rows_unseen():
         assert weights @ (margins < edge) == pytest.approx(np.mean(unseen < edge), abs=0.03)
 
 
+def test_margins_that_cannot_be_matched_count_alike():
+    assert_array_equal(match_kinds(np.full(50, 1.01), np.full(50, 1.0)), np.full(50, 1 / 50))
+
+
+def test_a_class_without_weight_does_not_count():
+    judges = Judges(np.zeros((3, 1)), np.array([0, 0, 1]), np.array([0.5, 0.5, 0.0]))
+    assert judges.balanced_agreement(np.array([0, 1, 0]))[0] == pytest.approx(0.5)
+    assert judges.recalls(np.array([0, 1, 0])).tolist() == [0.5]
+
+
 def test_crosses_are_beside_no_row_and_twins_beside_their_own():
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(400, 30))

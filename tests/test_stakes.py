@@ -101,6 +101,26 @@ def test_a_source_that_knows_one_class_only_has_no_skill_to_keep():
     assert not stakes.is_kept(codes, stakes.forecasts)
 
 
+def test_a_map_that_forgets_a_rare_class_does_not_keep_the_skill():
+    forecasts = np.repeat([[0.9, 0.09, 0.01], [0.1, 0.89, 0.01], [0.34, 0.32, 0.34]], 999, axis=0)
+    forecasts = np.concatenate([forecasts[:1998], forecasts[-1:]])
+    forecasts[-1] = [0.33, 0.33, 0.34]
+    stakes = make_stakes(forecasts)
+    codes = np.minimum(stakes.judges.codes, 1)
+    assert abs(stakes.lost(codes)[0]) < 0.001
+    assert not stakes.is_kept(codes, stakes.forecasts)
+
+
+def test_a_map_that_is_much_better_is_another_classifier():
+    # The source names the first class wherever it is not sure of the second.
+    second = np.concatenate([np.full(600, 0.05), np.full(300, 0.8), np.full(100, 0.95)])
+    judges = Judges.evenly(np.zeros((1000, 1)), (second > 0.9).astype(int))
+    stakes = Stakes(judges, np.column_stack([1 - second, second]))
+    codes = (second > 0.5).astype(int)
+    assert stakes.lost(codes)[0] < -0.1
+    assert not stakes.is_kept(codes, stakes.forecasts)
+
+
 def test_where_the_source_has_little_skill_little_may_be_lost():
     rng = np.random.default_rng(0)
     second = 0.5 + 0.05 * rng.choice([-1, 1], size=20_000)

@@ -41,6 +41,11 @@ def check_parameters(model: Any) -> None:
         is_number = isinstance(value, Real) and not isinstance(value, bool)
         if not (is_number and low < float(value) < high):
             raise ValueError(f"{name} must be a number between {low} and {high}, got {value!r}.")
+    if model.scheme == "shared" and model.threshold:
+        raise ValueError(
+            f"threshold must be 0 with scheme='shared', got {model.threshold!r}: its map is fitted "
+            "to where labels change. Give scheme='auto' or 'pairwise'."
+        )
     _check_switches(model)
     _check_targets(model)
 

@@ -165,9 +165,12 @@ def make_crosses(
     """
     neighbors = _near_rows(search, np.arange(n_starts), rng)
     picked = rng.choice(n_starts, size=n_wanted, p=chance)
-    parents = rng.integers(neighbors.shape[1], size=(n_wanted, rows.shape[1]))
-    chosen = np.take_along_axis(neighbors[picked], parents, axis=1)
-    return np.take_along_axis(rows, chosen, axis=0).astype(np.float64), picked
+    crosses = np.empty((n_wanted, rows.shape[1]))
+    # Column by column: rows can be wide.
+    for place, column in enumerate(rows.T):
+        parents = rng.integers(neighbors.shape[1], size=n_wanted)
+        crosses[:, place] = column[neighbors[picked, parents]]
+    return crosses, picked
 
 
 def make_between(rows: Array, n_wanted: int, rng: np.random.Generator) -> Array:

@@ -25,8 +25,8 @@ BLOCK_ROWS = 4096
 # rows: more teach little.
 TRIAL_SECONDS, LAST_SECONDS = 1.5, 8.0
 MAX_EPOCHS, MAX_LOOKS, TRIAL_LOOKS = 20, 4_000_000, 800_000
-# A map with so many real rows for each point does not learn them by heart, and may look longer.
-MANY_ROWS, LONGER = 64, 3
+# A map of few points with many real rows for each does not learn them by heart: it may look longer.
+FEW_POINTS, MANY_ROWS, LONGER = 64, 64, 3
 # However few or wide the rows are, it looks at so many.
 MIN_LOOKS, LOOKS_A_SECOND = 400_000, 150_000
 # Rows a step, largest steps of the local functions, the points,
@@ -206,7 +206,7 @@ def count_looks(lessons: Lessons, n_points: int, blend: int, seconds: float) -> 
         As many as there is time for, within reason.
     """
     enough = min(MAX_EPOCHS * len(lessons.rows), MAX_LOOKS)
-    if lessons.n_real >= MANY_ROWS * n_points:
+    if n_points <= FEW_POINTS and lessons.n_real >= MANY_ROWS * n_points:
         enough *= LONGER
     few = min(MIN_LOOKS, LOOKS_A_SECOND * seconds)
     return max(few, min(enough, seconds / look_seconds(lessons, n_points, blend)))

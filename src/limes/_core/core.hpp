@@ -59,9 +59,9 @@ struct Functions {
 };
 
 // A blend of a small map evaluates all its functions at once: no more points than these and no more
-// blended, and either hardly more points than are blended or few products in all.
-constexpr size_t dense_points = 96, dense_blended = 15;
-constexpr size_t always_dense_points = 16, dense_products = 2048;
+// blended, and few products in all, or not many and hardly more points than are blended.
+constexpr size_t dense_points = 96, dense_blended = 15, dense_products = 2048;
+constexpr size_t fewest_points = 16, most_dense_products = 8192;
 
 // One border map: the search over its points, then the linear functions of the winners.
 template <class Real>

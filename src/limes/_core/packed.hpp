@@ -137,8 +137,8 @@ private:
             map.base.offsets = hold(from.n_values);
         }
         // The panel of a tile holds the terms of its search.
-        const bool has_few = from.n_points <= always_dense_points ||
-                             from.n_values <= dense_products / (from.n_points * n_terms);
+        const size_t most = from.n_points <= fewest_points ? most_dense_products : dense_products;
+        const bool has_few = from.n_values <= most / (from.n_points * n_terms);
         map.is_dense = (map.has_base || plain.projection.empty()) && map.n_blended > 1 &&
                        map.n_blended <= dense_blended && from.n_points <= dense_points && has_few;
         map.every = {};

@@ -25,6 +25,8 @@ MIN_TWINS, MAX_TWINS = 4000, 8000
 TWIN_BUDGET = 6e9
 MAX_MATES = 8000
 MIN_STARTS = 20
+# Rows of fewer features than this are not crossed.
+MIN_CROSSED = 8
 # Training the source again may cost this many multiply-adds for each question that it answers.
 REFIT_BUDGET = 1.2e10
 N_FOLDS = 5
@@ -60,6 +62,11 @@ class Judges:
     def evenly(cls, rows: Array, codes: Codes) -> "Judges":
         """Let every row count as much as any other."""
         return cls(rows, codes, np.full(len(rows), 1.0 / max(len(rows), 1)))
+
+    @property
+    def n_origins(self) -> int:
+        """How many real rows they are, or were made from."""
+        return len(self.rows) if self.groups is None else len(np.unique(self.groups))
 
     def agreement(self, codes: Codes) -> tuple[float, float]:
         """Return the share of equal class numbers, and its standard error.
@@ -118,8 +125,26 @@ class Judges:
         """
         by_class = np.bincount(self.codes, self.weights)
         n_classes = max(1, int(np.count_nonzero(by_class)))
-        shares = self.weights / (n_classes * by_class[self.codes])
+        own = by_class[self.codes]
+        shares = np.divide(self.weights, n_classes * own, out=np.zeros(len(own)), where=own > 0)
         return _weighted_agreement(shares, codes != self.codes)
+
+    def recalls(self, codes: Codes) -> Array:
+        """Return how often each class that the source names is named where the source does.
+
+        Parameters
+        ----------
+        codes : ndarray of shape (n_rows,)
+            Class numbers by the map.
+
+        Returns
+        -------
+        ndarray of shape (n_named,)
+            Shares, from 0 to 1.
+        """
+        named = np.bincount(self.codes, self.weights)
+        hits = np.bincount(self.codes, self.weights * (codes == self.codes))
+        return hits[named > 0] / named[named > 0]
 
     def error_of_mean(self, values: Array) -> float:
         """Return the standard error of the weighted mean of one value a row.
@@ -226,10 +251,12 @@ class Lot:
             Real rows and made ones; only the real ones where nothing is known of rows unseen.
         """
         free = np.flatnonzero(is_aside & ~is_remembered)
-        # Where nearly all are support vectors, only rows far from every one of them will do.
+        # Where nearly all are support vectors, only rows far from every one of them will do; those
+        # of few features are never far.
         is_free = len(free) >= MIN_STARTS
         starts = free if is_free else np.flatnonzero(is_aside)
-        if unseen is None or len(starts) < MIN_STARTS:
+        is_narrow = self.rows.shape[1] < MIN_CROSSED
+        if unseen is None or len(starts) < MIN_STARTS or (is_narrow and not is_free):
             return self.judges(np.flatnonzero(is_aside))
         n_real, make = (len(starts), make_twins) if is_free else (0, make_crosses)
         mates = rng.permutation(np.flatnonzero(~is_aside))[:MAX_MATES]
@@ -304,7 +331,8 @@ def match_kinds(margins: Array, wanted: Array) -> Array:
     counts = np.bincount(kinds, minlength=len(edges) + 1)
     wanted_counts = np.bincount(wanted_kinds, minlength=len(edges) + 1)
     weights = (wanted_counts / np.maximum(counts, 1))[kinds]
-    return weights / weights.sum()
+    # Where no kind has both, nothing can be matched.
+    return weights / weights.sum() if weights.any() else np.full(len(margins), 1 / len(margins))
 
 
 def margins_of(source: MulticlassSource, rows: Array) -> Array:

@@ -19,7 +19,7 @@ from limes.refine import (
     prepare_lessons,
 )
 from limes.schemes.choosing import Trial, choose, is_settled
-from limes.schemes.fitting import Ground, Settings, enough_judges
+from limes.schemes.fitting import MIN_JUDGES, Ground, Settings, enough_judges
 from limes.schemes.pairwise import PairwiseScheme
 from limes.schemes.protocol import Scheme
 from limes.schemes.shared import SharedScheme
@@ -124,8 +124,8 @@ class _Workshop:
         self.verbose = verbose
         self.judges, self.judging = enough_judges(source, ground)
         self.stakes = Stakes(self.judges, source.forecasts(self.judging))
-        # Rows made beside a few real ones, to judge by, do not tell what skill is lost.
-        self.is_told = self.judges is ground.judges
+        # Rows made from a few real ones do not tell what skill is lost.
+        self.is_told = ground.judges.n_origins >= MIN_JUDGES
 
     def climb(self, seeds: list[np.random.SeedSequence]) -> list[_Made]:
         """Try more and more points, until they stop to help; then see what can be spared."""
@@ -177,11 +177,13 @@ class _Workshop:
         """Make the map of a trial once more, better; where it learns too much by heart, keep it."""
         trial = short.trial
         long = self.make(trial.n_borders, trial.blend, seed, seconds=LAST_SECONDS)
-        is_worse = all(
+        is_worse = any(
             after[0] < before[0] - WORSE_ERRORS * before[1]
             for before, after in ((short.plain, long.plain), (short.balance, long.balance))
         )
-        return short if is_worse else long
+        wanted = self.settings.targets.min_agreement or 0.0
+        is_short = long.trial.agreement < min(wanted, trial.agreement)
+        return short if is_worse or is_short else long
 
     def _try(self, n_points: int, blend: int, seed: np.random.SeedSequence) -> _Made:
         """Make a map in a short time, and tell what came out."""

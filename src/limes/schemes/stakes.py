@@ -17,8 +17,10 @@ from limes.schemes.judging import Judges
 # source's own; and of the Brier score.
 SAME_SKILL, SAME_SKILL_SHARE = 0.004, 0.01
 SAME_BRIER = 0.005
-# Below it, rounding is all that is left.
-LEAST_ENTROPY = 1e-12
+# Share of the rows of any class that must keep it, however rare the class.
+LEAST_RECALL = 0.5
+# Below these, rounding is all that is left.
+LEAST_SKILL, LEAST_ENTROPY = 1e-6, 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,11 +94,15 @@ class Stakes:
         Returns
         -------
         bool
-            False where the source itself has no skill.
+            False where the source itself has no skill, or where the map forgets one of its classes.
         """
+        if self.skill < LEAST_SKILL or self.judges.recalls(codes).min() < LEAST_RECALL:
+            return False
+        lost, error = self.lost(codes)
         most = min(SAME_SKILL, SAME_SKILL_SHARE * self.skill)
-        is_same = sum(self.lost(codes)) <= most and self.blur(probabilities) <= SAME_BRIER
-        return most > 0 and is_same
+        # What is much better than the source does not answer as the source does.
+        is_same = lost + error <= most and lost >= -2 * most
+        return is_same and self.blur(probabilities) <= SAME_BRIER
 
     @cached_property
     def _entropy(self) -> float:
