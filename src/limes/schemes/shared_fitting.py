@@ -196,8 +196,21 @@ class _Workshop:
         """Return the numbers of points worth trying, ascending."""
         ladder = WIDE_LADDER if self.is_wide else LADDER
         sizes = [n_points for n_points in ladder if n_points == 1 or self._is_worth(n_points)]
+        above = [n_points for n_points in ladder if n_points > sizes[-1]]
+        if above and not self.is_wide:
+            sizes.extend(self._largest_fair(sizes[-1], above[0]))
         raw = self.judges.rows if self.ground.before is None else self.ground.judges.rows
         return sizes_within(self.settings.targets, sizes, self._blank, raw)
+
+    def _largest_fair(self, low: int, high: int) -> list[int]:
+        """Return the largest number of points between two rungs at a fair cost, if it is larger."""
+        high = min(high, len(self.ground.rows) + 1)
+        least = low + low // 4
+        while high - low > 1:
+            middle = (low + high) // 2
+            is_fair = self._blank(middle).cost <= self.fair_cost
+            low, high = (middle, high) if is_fair else (low, middle)
+        return [low] if low >= least and self.settings.targets.min_agreement is None else []
 
     def _is_worth(self, n_points: int) -> bool:
         """Whether there are rows for so many points, and their map would be much cheaper."""
