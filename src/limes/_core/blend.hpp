@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "core.hpp"
+#include "lowest.hpp"
 #include "search.hpp"
 #include "vectors.hpp"
 
@@ -33,8 +34,6 @@ struct Ranking {
     }
 };
 
-// Most places that are searched by bounds.
-constexpr size_t most_places = dense_blended + 1;
 // Points that share a bound; each has its own in a map of so few that shared ones would be loose.
 constexpr size_t most_shared = 4, few_points = dense_points;
 
@@ -49,78 +48,6 @@ struct BlendRoom {
     Real* every;      // [value][point]: of one row and a dense map, negated
 };
 
-// Put two in order. Neither is NaN.
-template <class Real>
-__attribute__((always_inline)) inline void order(Vector<Real>& low, Vector<Real>& high) {
-    const Vector<Real> first = low;
-    low = smaller(first, high);
-    high = larger(first, high);
-}
-
-// Sort numbers that rise and then fall.
-template <class Real, size_t n>
-__attribute__((always_inline)) inline void sort_bitonic(Vector<Real>* numbers) {
-    if constexpr (n > 1) {
-#pragma GCC unroll 8
-        for (size_t i = 0; i < n / 2; ++i) order<Real>(numbers[i], numbers[i + n / 2]);
-        sort_bitonic<Real, n / 2>(numbers);
-        sort_bitonic<Real, n / 2>(numbers + n / 2);
-    }
-}
-
-// Sort any: both halves, then across them, then what that leaves.
-template <class Real, size_t n>
-__attribute__((always_inline)) inline void sort_numbers(Vector<Real>* numbers) {
-    if constexpr (n > 1) {
-        sort_numbers<Real, n / 2>(numbers);
-        sort_numbers<Real, n / 2>(numbers + n / 2);
-#pragma GCC unroll 8
-        for (size_t i = 0; i < n / 2; ++i) order<Real>(numbers[i], numbers[n - 1 - i]);
-        sort_bitonic<Real, n / 2>(numbers);
-        sort_bitonic<Real, n / 2>(numbers + n / 2);
-    }
-}
-
-// The lowest scores of each row of a vector, sorted. They are taken by as many as are kept, sorted
-// before: that takes half of the comparisons of one by one.
-template <class Real, size_t shared, size_t n>
-struct Lowest {
-    Vector<Real> places[n];
-
-    inline Lowest(const Real* scores, size_t n_points) {
-        for (size_t i = 0; i < n; ++i) places[i] = spread(infinity<Real>);
-        size_t first = 0;
-        for (; first + n * shared <= n_points; first += n * shared)
-            take(scores + first * tile_rows<Real>, n * shared);
-        if (first < n_points) take(scores + first * tile_rows<Real>, n_points - first);
-    }
-
-private:
-    // Take the lowest score of each `shared` points.
-    __attribute__((always_inline)) inline void take(const Real* scores, size_t n_points) {
-        Vector<Real> numbers[n];
-#pragma GCC unroll 16
-        for (size_t i = 0; i < n; ++i) {
-            numbers[i] = spread(infinity<Real>);
-            for (size_t p = i * shared; p < (i + 1) * shared && p < n_points; ++p)
-                numbers[i] = smaller(load(scores + p * tile_rows<Real>), numbers[i]);
-        }
-        sort_numbers<Real, n>(numbers);
-#pragma GCC unroll 16
-        for (size_t i = 0; i < n; ++i) places[i] = smaller(places[i], numbers[n - 1 - i]);
-        sort_bitonic<Real, n>(places);
-    }
-};
-
-// Return the size-th lowest of what the points that share a bound have as their lowest score. It
-// is not below the size-th lowest score, and is that where each point has its own.
-template <class Real, size_t shared>
-inline Vector<Real> bound_scores(const Real* scores, size_t n_points, size_t size) {
-    if (size <= 4) return Lowest<Real, shared, 4>(scores, n_points).places[size - 1];
-    if (size <= 8) return Lowest<Real, shared, 8>(scores, n_points).places[size - 1];
-    return Lowest<Real, shared, most_places>(scores, n_points).places[size - 1];
-}
-
 inline void store_words(Index<float> words, uint32_t* to) {
     __builtin_memcpy(to, &words, sizeof words);
 }
@@ -128,8 +55,8 @@ inline void store_words(Index<double> words, uint32_t* to) {
     for (size_t l = 0; l < lanes<double>; ++l) to[l] = uint32_t(words[l]);
 }
 
-// Mark, for every row of a vector, the points whose score is below the limit, or at it where that is
-// only a bound: whole words of 64.
+// Mark, for every row of a vector, the points whose score is below the limit, or at it where that
+// is only a bound: whole words of 64.
 template <class Real, bool is_exact>
 inline void mark_points(const Real* scores, size_t n_points, Vector<Real> limit, uint32_t* bits) {
     using Integer = typename Lanes<Real>::Integer;
@@ -287,7 +214,8 @@ inline void weigh_bounded(const Map<Real>& map, size_t first, size_t n_rows,
     for (size_t l = 0; l < n_rows; ++l) {
         const Real* column = room.scores + first + l;
         const uint32_t* bits = room.bits + l;
-        Near<Real> near{room.weights + (first + l) * n_near, room.near + (first + l) * n_near, n_near};
+        const size_t place = (first + l) * n_near;
+        Near<Real> near{room.weights + place, room.near + place, n_near};
         const bool is_found = shared == 1 ? weigh_marked(column, bits, n_points, bounds[l], near)
                                           : weigh_candidates(column, bits, n_points, near);
         if (!is_found) weigh_all(column, tile_rows<Real>, n_points, room.ranked, near);

@@ -39,7 +39,8 @@ inline void spread_tile(const Map<Real>& map, size_t n_padded, Real* ranked, Rea
     for (size_t r = 0; r < row_vectors; ++r) {
         Real* own = scores + r * lanes<Real>;
         bool is_even = false;
-        for (size_t l = 0; l < lanes<Real>; ++l) is_even = is_even || !(sums[r][l] >= least_sum<Real>);
+        for (size_t l = 0; l < lanes<Real>; ++l)
+            is_even = is_even || !(sums[r][l] >= least_sum<Real>);
         const Vector<Real> parts = spread(Real(1)) / sums[r];
         if (is_even)
             for (size_t l = 0; l < lanes<Real>; ++l) spread_weights(map, ranked, own + l);
