@@ -1,5 +1,6 @@
 """Pictures of borders; needs matplotlib, the extra ``plot``."""
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -121,10 +122,14 @@ def draw_tradeoff(fast: BordersClassifier, ax: "Axes | None" = None) -> None:
         label="tried",
     )
     # A map that was trained twice stands twice in nearly the same place: one name is enough.
-    named = {trial.n_borders: (trial, miss) for trial, miss in zip(trials, missed, strict=True)}
-    for trial, miss in named.values():
-        name = f"{trial.n_borders} point" + "s" * (trial.n_borders > 1)
-        place = (trial.cost, miss)
+    named = {
+        (one.n_borders, one.blend): (one.cost, miss)
+        for one, miss in zip(trials, missed, strict=True)
+    }
+    counts = Counter(n_borders for n_borders, _ in named)
+    for (n_borders, blend), place in named.items():
+        name = f"{n_borders} point" + "s" * (n_borders > 1)
+        name += f", blend {blend}" * (counts[n_borders] > 1)
         ax.annotate(name, place, xytext=(6, 6), textcoords="offset points", fontsize=8)
     for trial, cost, miss in zip(trials, costs, missed, strict=True):
         if trial.is_chosen:
@@ -136,7 +141,7 @@ def draw_tradeoff(fast: BordersClassifier, ax: "Axes | None" = None) -> None:
         ylabel="share of rows that the source answers otherwise",
     )
     # Room for the last name.
-    ax.margins(x=0.22, y=0.1)
+    ax.margins(x=0.3, y=0.1)
     ax.legend(loc="best", framealpha=0.9)
 
 
