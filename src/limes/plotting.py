@@ -90,7 +90,7 @@ def draw_borders(fast: BordersClassifier, X: ArrayLike, y: ArrayLike, ax: "Axes"
     ax.legend(loc="best", fontsize="small", framealpha=0.9)
 
 
-def draw_tradeoff(fast: BordersClassifier, ax: "Axes | None" = None) -> None:
+def draw_tradeoff(fast: BordersClassifier, ax: "Axes | None" = None) -> "Axes":
     """Draw what was tried: disagreement with the source over the cost of a row.
 
     Parameters
@@ -99,6 +99,11 @@ def draw_tradeoff(fast: BordersClassifier, ax: "Axes | None" = None) -> None:
         Fitted with the number of points left open.
     ax : matplotlib.axes.Axes, default=None
         Where to draw; by default the current axes of pyplot.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The same. What was never seen to differ from the source is drawn at its error.
     """
     trials = sorted(fast.tradeoff_, key=lambda trial: trial.cost)
     if not trials:
@@ -143,6 +148,7 @@ def draw_tradeoff(fast: BordersClassifier, ax: "Axes | None" = None) -> None:
     # Room for the last name.
     ax.margins(x=0.3, y=0.1)
     ax.legend(loc="best", framealpha=0.9)
+    return ax
 
 
 def border_points(fast: BordersClassifier) -> tuple[Any, Any]:

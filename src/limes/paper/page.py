@@ -38,7 +38,8 @@ subset that takes minutes.
   does; the paper seems to have used it. The votes are timed.
 - **borders**: the paper's mode, `limes.accelerate(svm, X, y, scheme="pairwise", n_borders=...,
   placement="random", blend=1, refine=False, border="probability")`.
-- **limes**: `limes.accelerate(svm, X)`, everything at its default.
+- **limes**: `limes.accelerate(svm, X)`, everything at its default; the rows here were made before
+  that stopped at the cheapest map that keeps the source's skill, by larger maps.
 - **sub-sampled**: an SVM on so many training rows that its U.C. is that of the borders or of limes.
   It decides by probability: on few rows of uneven classes votes do much worse. Its votes are timed,
   which are less work.
