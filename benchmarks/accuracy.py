@@ -5,7 +5,7 @@ it was. ``docs/accuracy.md`` is drawn from the rows alone.
 
     python benchmarks/accuracy.py                # the paper's datasets, from LIMES_DATA
     python benchmarks/accuracy.py sat letter     # some of them
-    python benchmarks/accuracy.py --guard        # others, by which nothing was chosen
+    python benchmarks/accuracy.py --guard        # others, not of the paper
     python benchmarks/accuracy.py --mixed        # published training and test rows, dealt anew
     python benchmarks/accuracy.py --draw         # only the page
 """
@@ -172,9 +172,9 @@ def draw():
         "## The paper's datasets\n",
         *table([name for name in listed if name in groups], groups),
         "\n## Others\n",
-        "Not of the paper. Constants of the default (what loss counts as none, how long maps train,",
-        "when the longer training is refused) were settled with these and the tables above in view,",
-        "on the same seeds: expect other datasets to do a little worse.\n",
+        "Not of the paper. Constants of the default (what loss counts as none, how long maps are",
+        "trained, when the longer training is refused) were settled with these and the tables above",
+        "in view, on the same seeds: expect other datasets to do a little worse.\n",
         *table([name for name in GUARDS if name in groups], groups),
         "\n## Training and test rows dealt anew\n",
         "The published test rows of some datasets are of another kind: written by other people, or",
