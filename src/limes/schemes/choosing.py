@@ -114,15 +114,13 @@ def _within(results: Sequence[tuple[float, float]], n_errors: float) -> set[int]
     return {place for place, one in enumerate(results) if one[0] >= best - n_errors * error}
 
 
-def is_settled(trials: list[Trial], min_agreement: float | None = None) -> bool:
+def is_settled(trials: list[Trial]) -> bool:
     """Tell whether more points have stopped to help.
 
     Parameters
     ----------
     trials : list of Trial
         In the order in which they were made.
-    min_agreement : float or None, default=None
-        What would be enough.
 
     Returns
     -------
@@ -133,5 +131,4 @@ def is_settled(trials: list[Trial], min_agreement: float | None = None) -> bool:
     if not trials:
         return False
     best = max(range(len(trials)), key=lambda place: trials[place].agreement)
-    enough = 1.0 if min_agreement is None else min_agreement
-    return trials[best].agreement >= enough or len(trials) - 1 - best >= PATIENCE
+    return trials[best].agreement >= 1.0 or len(trials) - 1 - best >= PATIENCE

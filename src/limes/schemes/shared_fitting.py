@@ -105,8 +105,8 @@ class _Made:
     # As if all rows were independent, and where all classes count alike.
     plain: tuple[float, float]
     balance: tuple[float, float]
-    # Whether it keeps the source's skill.
-    is_kept: bool
+    # Whether it keeps the source's skill, or agrees as well as is asked for.
+    is_enough: bool
 
 
 class _Workshop:
@@ -139,15 +139,14 @@ class _Workshop:
         found = tried[self.choose(tried)]
         is_rich = self.settings.blend is None and found.trial.blend > LEAN_BLEND
         # Beside a projection, a leaner blend saves little.
-        if is_rich and found.is_kept and not self.is_wide:
+        if is_rich and found.is_enough and not self.is_wide:
             tried.append(self._try(found.trial.n_borders, LEAN_BLEND, next(left)))
         return tried
 
     def _is_settled(self, tried: list[_Made]) -> bool:
         """Tell whether the next rung is not needed."""
-        min_agreement = self.settings.targets.min_agreement
-        is_enough = min_agreement is None and bool(tried) and tried[-1].is_kept
-        return is_enough or is_settled([one.trial for one in tried], min_agreement)
+        is_enough = bool(tried) and tried[-1].is_enough
+        return is_enough or is_settled([one.trial for one in tried])
 
     def _halve(
         self, tried: list[_Made], seeds: Iterator[np.random.SeedSequence]
@@ -155,7 +154,7 @@ class _Workshop:
         """Try half as many points while they are enough, down to the rung below the last."""
         below = tried[-2].trial.n_borders if len(tried) > 1 else 0
         last = tried[-1]
-        while last.is_kept and last.trial.n_borders // 2 > below:
+        while last.is_enough and last.trial.n_borders // 2 > below:
             last = self._try(last.trial.n_borders // 2, self.blend, next(seeds))
             yield last
 
@@ -170,7 +169,7 @@ class _Workshop:
             balances,
             fair_cost=self.fair_cost,
             same=SAME_SHARE * rarest,
-            kept=[one.is_kept for one in tried],
+            kept=[one.is_enough for one in tried],
         )
 
     def train_at_length(self, short: _Made, seed: np.random.SeedSequence) -> _Made:
@@ -304,8 +303,15 @@ class _Workshop:
             trial,
             judges.plain_agreement(codes),
             judges.balanced_agreement(codes),
-            self.is_told and self.stakes.is_kept(codes, probabilities),
+            self._is_enough(trial, codes, probabilities),
         )
+
+    def _is_enough(self, trial: Trial, codes: Codes, probabilities: Array) -> bool:
+        """Tell whether a map is as good as is asked for, by default as good as its source."""
+        wanted = self.settings.targets.min_agreement
+        if wanted is not None:
+            return trial.agreement >= wanted
+        return self.is_told and self.stakes.is_kept(codes, probabilities)
 
     def _sharpened(self, one: BorderMap) -> BorderMap:
         """Return a fitted map with probabilities like the source's."""
