@@ -9,7 +9,7 @@ from sklearn.svm import SVC
 import limes
 from limes.placement import PLACEMENTS
 from limes.schemes.fitting import Ground, Settings
-from limes.schemes.judging import Judges
+from limes.schemes.judges import Judges
 from limes.schemes.placing import N_TRIED, Border, borders_of, choose_placement, simplest
 from limes.sources.recognize import Known, as_source
 

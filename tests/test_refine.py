@@ -12,7 +12,8 @@ from limes._core.training import TrainedMap, train
 from limes.queries import find_categories, make_crosses, make_twins, spread_rows
 from limes.refine import count_looks, find_doubt, fit_map, fit_sharpness, prepare_lessons
 from limes.schemes.choosing import Trial, choose, is_settled
-from limes.schemes.judging import Judges, match_kinds
+from limes.schemes.judges import Judges
+from limes.schemes.judging import match_kinds
 from limes.sources.recognize import Known, as_source
 
 

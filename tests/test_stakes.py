@@ -7,7 +7,7 @@ from sklearn.svm import SVC
 
 import limes
 from limes.schemes.choosing import Trial, choose
-from limes.schemes.judging import Judges
+from limes.schemes.judges import Judges
 from limes.schemes.stakes import Stakes
 from limes.scores import brier_score, uncertainty_coefficient
 

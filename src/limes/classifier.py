@@ -19,7 +19,7 @@ from limes.model_file import describe, write_model
 from limes.prediction import find_codes, find_labels, find_probabilities, find_values, threads_for
 from limes.report import Report, compare, pickled_size
 from limes.schemes.fitting import Settings
-from limes.schemes.judging import Judges
+from limes.schemes.judges import Judges
 from limes.schemes.survey import survey
 from limes.schemes.targets import Targets
 from limes.sources.named import with_feature_names

@@ -13,7 +13,8 @@ from limes.coupling import class_pairs
 from limes.placement import place_pairs, split_sides
 from limes.queries import make_twins
 from limes.roots import find_borders
-from limes.schemes.judging import MIN_TWINS, Judges
+from limes.schemes.judges import Judges
+from limes.schemes.judging import MIN_TWINS
 from limes.schemes.one_vs_rest import OneVsRestScheme
 from limes.schemes.pairwise import PairwiseScheme
 from limes.schemes.protocol import Scheme

@@ -20,7 +20,7 @@ from limes.schemes.fitting import (
     shift_border,
 )
 from limes.schemes.grouping import GroupBorder, group_classes, split_groups
-from limes.schemes.judging import Judges
+from limes.schemes.judges import Judges
 from limes.sources.protocol import MulticlassSource, Source
 
 # So many maps of each placement are tried, of as many borders or, where there are fewer, of the

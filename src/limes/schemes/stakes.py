@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from limes._typing import Array, Codes
-from limes.schemes.judging import Judges
+from limes.schemes.judges import Judges
 
 # Losses that nobody would notice: of the uncertainty coefficient, and of that as a share of the
 # source's own; and of the Brier score.

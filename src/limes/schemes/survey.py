@@ -12,7 +12,8 @@ from limes.affine import AffineMap
 from limes.rows import choose_rows, keep_aside
 from limes.schemes.choosing import Trial
 from limes.schemes.fitting import Ground, Settings, fit_one_vs_rest, fit_pairwise
-from limes.schemes.judging import Judges, Lot, unseen_margins
+from limes.schemes.judges import Judges
+from limes.schemes.judging import Lot, unseen_margins
 from limes.schemes.placing import borders_of, choose_placement
 from limes.schemes.protocol import Scheme
 from limes.schemes.shared_fitting import fit_shared
