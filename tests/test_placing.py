@@ -141,7 +141,7 @@ def test_borders_with_the_most_doubt_are_tried(machine, blobs, monkeypatch):
     monkeypatch.setattr("limes.schemes.placing._try_placements", note)
     source = as_source(machine, Known(X, None, False, np.random.default_rng(0)))
     codes = source.codes(X)
-    ground = Ground(X, codes, None, Judges.evenly(X, codes))
+    ground = Ground(X, codes, None, Judges.evenly(X, codes), X[:0])
     settings = Settings(10, "auto", None, 1e-5)
     borders = borders_of("pairwise", source, ground)
     seed = np.random.SeedSequence(0)

@@ -10,7 +10,14 @@ from sklearn.svm import SVC
 import limes
 from limes._core.training import TrainedMap, train
 from limes.queries import find_categories, make_crosses, make_twins, spread_rows
-from limes.refine import count_looks, find_doubt, fit_map, fit_sharpness, prepare_lessons
+from limes.refine import (
+    add_lessons,
+    count_looks,
+    find_doubt,
+    fit_map,
+    fit_sharpness,
+    prepare_lessons,
+)
 from limes.schemes.choosing import Trial, choose, is_settled
 from limes.schemes.judges import Judges
 from limes.schemes.judging import match_kinds
@@ -166,6 +173,39 @@ def test_new_rows_are_where_the_source_is_in_doubt():
     assert np.mean(np.abs(new[:, 0]) < 0.2) > 0.6
 
 
+@pytest.mark.parametrize(("n_rows", "share"), [(4000, 0.3), (6000, 0.0)])
+def test_few_rows_are_crossed_and_many_are_not(n_rows, share):
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(n_rows, 6)).astype(np.float32).astype(float)
+    new = spread_rows(rows, np.ones(n_rows), 2000, search=rows, rng=rng)
+    is_mixed = np.all([np.isin(new[:, j], rows[:, j]) for j in range(6)], axis=0)
+    # A step between a neighbour and itself is a row that there is.
+    real = {row.tobytes() for row in rows.astype(np.float32)}
+    is_crossed = is_mixed & [row.tobytes() not in real for row in new]
+    assert_allclose(is_crossed.mean(), share, atol=0.005)
+
+
+def test_new_rows_start_from_those_whose_doubt_is_given():
+    rng = np.random.default_rng(0)
+    rows = np.concatenate([rng.normal(0, 1, (50, 3)), rng.normal(40, 1, (500, 3))])
+    new = spread_rows(rows, np.ones(50), 1000, search=rows, rng=rng)
+    assert np.abs(new).max() < 20
+
+
+@pytest.mark.parametrize("n_features", [2, 60])
+def test_lessons_are_added_to_as_if_they_had_been_there(n_features):
+    source, rows, lessons = make_lessons(lambda X: X[:, 0] - 0.2, n_features, n_rows=500)
+    more = np.random.default_rng(1).uniform(-1, 1, (100, n_features))
+    both = add_lessons(lessons, source, more, rng=np.random.default_rng(2))
+    assert both.n_real == 600
+    assert_allclose(both.rows[:600], np.concatenate([rows, more]), atol=1e-6)
+    assert_allclose(both.n_made / both.n_real, lessons.n_made / lessons.n_real, rtol=0.01)
+    assert_allclose(both.targets[:, 0], expit(2 * (both.rows[:, 0] - 0.2)), atol=1e-6)
+    assert_allclose(both.doubt, 1 - np.abs(2 * both.targets[:, 0].astype(float) - 1), atol=1e-6)
+    if n_features == 60:
+        assert_allclose(both.search, both.rows @ lessons.components, atol=1e-4)
+
+
 def test_doubt_is_one_on_the_border():
     assert_allclose(find_doubt(np.array([[0.5, 0.5], [1.0, 0.0]])), [1.0, 0.0])
 
@@ -194,13 +234,13 @@ def test_a_hair_of_agreement_is_worth_nothing():
     assert choose(trials, same=0.0005) == 0
 
 
-def test_what_is_hardly_cheaper_is_not_tried():
+def test_what_is_no_cheaper_is_not_tried():
     X, y = make_blobs(900, 30, centers=30, cluster_std=4.0, random_state=0)
     svc = SVC(C=10, gamma=0.01).fit(X, y % 3)
     tried = limes.accelerate(svc, X, random_state=0).tradeoff_
     n_vectors = len(svc.support_)
     for one in tried:
-        worth = n_vectors * (30 + 50) / 3 if one.n_borders <= 128 else n_vectors * 30 / 10
+        worth = n_vectors * (30 + 50) if one.n_borders <= 128 else n_vectors * 30 / 10
         assert one.cost <= max(5000, worth)
     # Where no rung is left, the last is what costs a tenth of the source.
     largest = max(tried, key=lambda one: one.n_borders)

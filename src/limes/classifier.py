@@ -20,6 +20,7 @@ from limes.prediction import find_codes, find_labels, find_probabilities, find_v
 from limes.report import Report, compare, pickled_size
 from limes.schemes.fitting import Settings
 from limes.schemes.judges import Judges
+from limes.schemes.protocol import Scheme
 from limes.schemes.survey import survey
 from limes.schemes.targets import Targets
 from limes.sources.named import with_feature_names
@@ -110,7 +111,8 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         Share of rows, kept aside from the search, on which the labels are those of the source;
         nan where there were too few rows to keep any aside. A machine that was trained on the rows
         is surer of them than of new ones: it is trained again without some, and rows are weighted
-        and made so that what is told holds for new ones (not where that would take long).
+        and made so that what is told holds for new ones (not where that would take long). Where it
+        takes no time, the map then learns from these rows too.
     agreement_error_ : float
         Standard error of ``agreement_``.
     tradeoff_ : list of Trial
@@ -368,7 +370,7 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self.one_sided_ = [
             place for place, one in enumerate(found.scheme.maps) if not one.normals.any()
         ]
-        self._measure_agreement(found.judges)
+        self._measure_agreement(found.judged, found.judges)
         self.tradeoff_ = found.trials
         self.placement_ = found.placement
         return self
@@ -381,10 +383,10 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         codes = scores > 0 if scores.ndim == 1 else scores.argmax(axis=1)
         return self.classes_[codes.astype(np.intp)]
 
-    def _measure_agreement(self, judges: Judges) -> None:
-        """Compare with the source on rows that the search has not seen."""
+    def _measure_agreement(self, scheme: Scheme, judges: Judges) -> None:
+        """Compare with the source on rows that the search had not seen then."""
         n_threads = threads_for(judges.rows, self.n_jobs)
-        own = find_codes(self.scheme_, judges.rows, n_threads=n_threads)
+        own = find_codes(scheme, judges.rows, n_threads=n_threads)
         self.agreement_, self.agreement_error_ = judges.agreement(own)
 
     def _settings(self) -> Settings:

@@ -19,6 +19,9 @@ SURE_SHARE = 0.05
 # neighbours, or a place between a row and a neighbour.
 STEPS = ((0.5, 0.5), (0.8, 0.25))
 BETWEEN_SHARE = 0.25
+# So few rows leave room that these do not reach: this share takes each feature from another
+# neighbour.
+FEW_ROWS, CROSS_SHARE = 5000, 0.3
 
 
 def find_categories(rows: Array) -> NDArray[np.bool_]:
@@ -54,14 +57,16 @@ def spread_rows(
     """Make new rows about the given ones, more of them where the source is in doubt.
 
     Continuous features move along differences of neighbouring rows. Categories are exchanged with
-    a neighbour's, up to half of them, so that a new row stays where rows can be.
+    a neighbour's, up to half of them, so that a new row stays where rows can be. Where rows are
+    few, others take every feature from one of the near rows, whichever, and are beside none.
 
     Parameters
     ----------
     rows : ndarray of shape (n_rows, n_features)
         Real rows.
-    doubt : ndarray of shape (n_rows,)
-        From 0, the source is sure, to 1, two classes are equally likely.
+    doubt : ndarray of shape (n_starts,)
+        Of the rows at the beginning, that new ones are made from: from 0, the source is sure, to 1,
+        two classes are equally likely. The others are only neighbours to them.
     n_wanted : int
         Number of new rows.
     search : ndarray of shape (n_rows, n_search)
@@ -74,23 +79,26 @@ def spread_rows(
     ndarray of shape (about n_wanted, n_features)
         New rows.
     """
-    starts, neighbors = _find_neighbors(search, doubt, rng)
+    starts = _draw_starts(doubt, rng)
+    neighbors = _near_rows(search, starts, rng)
     chance = doubt[starts] + SURE_SHARE
     chance /= chance.sum()
     is_category = find_categories(rows)
+    n_crossed = int(n_wanted * CROSS_SHARE) if len(rows) < FEW_ROWS else 0
     parts = [
         _step(
             rows,
             starts,
             neighbors,
-            rng.choice(len(starts), size=int(n_wanted * share), p=chance),
+            rng.choice(len(starts), size=int((n_wanted - n_crossed) * share), p=chance),
             length,
             is_category,
             rng,
         )
         for length, share in (*STEPS, (None, BETWEEN_SHARE))
     ]
-    return np.concatenate(parts)
+    crossed = rng.choice(len(starts), size=n_crossed, p=chance)
+    return np.concatenate([*parts, _cross(rows, neighbors[crossed], rng).astype(np.float32)])
 
 
 def make_twins(
@@ -165,12 +173,18 @@ def make_crosses(
     """
     neighbors = _near_rows(search, np.arange(n_starts), rng)
     picked = rng.choice(n_starts, size=n_wanted, p=chance)
-    crosses = np.empty((n_wanted, rows.shape[1]))
+    return _cross(rows, neighbors[picked], rng), picked
+
+
+def _cross(rows: Array, parents: Codes, rng: np.random.Generator) -> Array:
+    """Make a row of each line of parents, every feature from one of them."""
+    n_wanted, n_parents = parents.shape
+    crosses = np.empty((n_wanted, rows.shape[1]), dtype=rows.dtype)
     # Column by column: rows can be wide.
     for place, column in enumerate(rows.T):
-        parents = rng.integers(neighbors.shape[1], size=n_wanted)
-        crosses[:, place] = column[neighbors[picked, parents]]
-    return crosses, picked
+        chosen = rng.integers(n_parents, size=n_wanted)
+        crosses[:, place] = column[parents[np.arange(n_wanted), chosen]]
+    return crosses
 
 
 def make_between(rows: Array, n_wanted: int, rng: np.random.Generator) -> Array:
@@ -199,14 +213,11 @@ def make_between(rows: Array, n_wanted: int, rng: np.random.Generator) -> Array:
     return new
 
 
-def _find_neighbors(
-    search: Array, doubt: Array, rng: np.random.Generator
-) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Choose the rows to start from, and find the near rows of each."""
-    n_rows = len(search)
+def _draw_starts(doubt: Array, rng: np.random.Generator) -> NDArray[np.intp]:
+    """Choose the rows to start from."""
+    n_rows = len(doubt)
     chance = (doubt + SURE_SHARE) / (doubt + SURE_SHARE).sum()
-    starts = rng.choice(n_rows, size=min(MAX_STARTS, n_rows), replace=False, p=chance)
-    return starts, _near_rows(search, starts, rng)
+    return rng.choice(n_rows, size=min(MAX_STARTS, n_rows), replace=False, p=chance)
 
 
 def _near_rows(

@@ -1,6 +1,7 @@
 """Fit a map to its source: what the source says of many rows, learnt by a few points."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,17 +15,20 @@ from limes._typing import Array
 from limes.queries import spread_rows
 from limes.sources.protocol import MulticlassSource
 
-# Asking the source may cost this many multiply-adds in all: some ten seconds of one processor.
-QUESTION_BUDGET = 8e10
+# Multiply-adds that a source does in a second of one processor, about, and those that asking it
+# may cost in all.
+ASKED_A_SECOND = 8e9
+QUESTION_BUDGET = 10 * ASKED_A_SECOND
 MIN_QUESTIONS, MAX_QUESTIONS = 20_000, 120_000
-# More new rows than this for each real one say little that is new.
-QUESTIONS_A_ROW = 80
+# More new rows than this for each real one say little that is new, where real ones are not few.
+QUESTIONS_A_ROW, FEW_QUESTIONS = 80, 40_000
 # Rows in one block of questions.
 BLOCK_ROWS = 4096
 # Training: the seconds of one processor that it may take, and the most looks at each row and at all
 # rows: more teach little.
 TRIAL_SECONDS, LAST_SECONDS = 1.5, 8.0
-MAX_EPOCHS, MAX_LOOKS, TRIAL_LOOKS = 20, 4_000_000, 800_000
+MAX_EPOCHS, MAX_LOOKS = 20, 4_000_000
+TRIAL_EPOCHS, TRIAL_LOOKS = 10, 800_000
 # A map of few points with many real rows for each does not learn them by heart: it may look longer.
 FEW_POINTS, MANY_ROWS, LONGER = 64, 64, 3
 # However few or wide the rows are, it looks at so many.
@@ -73,6 +77,11 @@ class Lessons:
     components: Array | None
     n_real: int
 
+    @property
+    def n_made(self) -> int:
+        """How many are not."""
+        return len(self.rows) - self.n_real
+
 
 def prepare_lessons(source: MulticlassSource, rows: Array, *, rng: np.random.Generator) -> Lessons:
     """Ask the source about real rows and about many made from them.
@@ -92,12 +101,64 @@ def prepare_lessons(source: MulticlassSource, rows: Array, *, rng: np.random.Gen
         Real rows and made ones.
     """
     components = _principal_components(rows) if rows.shape[1] >= WIDE_FEATURES else None
+    wanted = min(MAX_QUESTIONS, max(FEW_QUESTIONS, QUESTIONS_A_ROW * len(rows)))
+    n_new = int(max(MIN_QUESTIONS, min(wanted, QUESTION_BUDGET / source.row_cost)))
+    return _ask_about(source, rows, n_new, near=rows, components=components, rng=rng)
+
+
+def add_lessons(
+    lessons: Lessons, source: MulticlassSource, rows: Array, *, rng: np.random.Generator
+) -> Lessons:
+    """Ask the source about further real rows too, and about as many made from each of them.
+
+    Parameters
+    ----------
+    lessons : Lessons
+        What was asked before.
+    source : MulticlassSource
+        The classifier being replaced.
+    rows : ndarray of shape (n_rows, n_features)
+        Further rows in its space.
+    rng : Generator
+        Draws.
+
+    Returns
+    -------
+    Lessons
+        The former and the new ones.
+    """
+    n_new = lessons.n_made * len(rows) // lessons.n_real
+    near = np.concatenate([rows, lessons.rows[: lessons.n_real]])
+    more = _ask_about(source, rows, n_new, near=near, components=lessons.components, rng=rng)
+
+    def join(before: Any, after: Any) -> Any:
+        cut, added = lessons.n_real, more.n_real
+        return np.concatenate([before[:cut], after[:added], before[cut:], after[added:]])
+
+    rows32 = join(lessons.rows, more.rows)
+    return Lessons(
+        rows32,
+        rows32 if lessons.components is None else join(lessons.search, more.search),
+        join(lessons.targets, more.targets),
+        join(lessons.doubt, more.doubt),
+        lessons.components,
+        lessons.n_real + more.n_real,
+    )
+
+
+def _ask_about(
+    source: MulticlassSource,
+    rows: Array,
+    n_new: int,
+    *,
+    near: Array,
+    components: Array | None,
+    rng: np.random.Generator,
+) -> Lessons:
+    """Ask about real rows, and about new ones made from them and rows near to them."""
     asked = _ask(source, rows)
-    doubt = find_doubt(asked)
-    most = min(MAX_QUESTIONS, QUESTION_BUDGET / source.row_cost, QUESTIONS_A_ROW * len(rows))
-    n_new = int(max(MIN_QUESTIONS, most))
-    search = rows if components is None else rows @ components
-    new = spread_rows(rows, doubt, n_new, search=search, rng=rng)
+    search = near if components is None else near @ components
+    new = spread_rows(near, find_doubt(asked), n_new, search=search, rng=rng)
     all_rows = np.concatenate([rows.astype(np.float32), new])
     targets = np.concatenate([asked, _ask(source, new)])
     return Lessons(

@@ -13,6 +13,7 @@ from limes.coupling import class_pairs
 from limes.placement import place_pairs, split_sides
 from limes.queries import make_twins
 from limes.roots import find_borders
+from limes.schemes.choosing import Trial
 from limes.schemes.judges import Judges
 from limes.schemes.judging import MIN_TWINS
 from limes.schemes.one_vs_rest import OneVsRestScheme
@@ -74,12 +75,39 @@ class Ground:
         From raw rows to that space.
     judges : Judges
         Raw rows kept aside, to be judged by.
+    aside : ndarray of shape (n_aside, n_features)
+        Rows that were kept aside, in the space of the source.
     """
 
     rows: Array
     codes: Codes
     before: AffineMap | None
     judges: Judges
+    aside: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """Border maps, and how they came to be.
+
+    Parameters
+    ----------
+    scheme : Scheme
+        The maps.
+    trials : list of Trial
+        What was tried on the way.
+    earlier : Scheme or None
+        The same, before they learnt from the rows kept aside too; None where they never did.
+    """
+
+    scheme: Scheme
+    trials: list[Trial] = field(default_factory=list)
+    earlier: Scheme | None = None
+
+    @property
+    def judged(self) -> Scheme:
+        """The maps that the rows kept aside can judge."""
+        return self.scheme if self.earlier is None else self.earlier
 
 
 def enough_judges(source: MulticlassSource, ground: Ground) -> tuple[Judges, Array]:

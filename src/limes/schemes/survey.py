@@ -11,7 +11,7 @@ from limes._typing import Array, Codes, Labels
 from limes.affine import AffineMap
 from limes.rows import choose_rows, keep_aside
 from limes.schemes.choosing import Trial
-from limes.schemes.fitting import Ground, Settings, fit_one_vs_rest, fit_pairwise
+from limes.schemes.fitting import Fitted, Ground, Settings, fit_one_vs_rest, fit_pairwise
 from limes.schemes.judges import Judges
 from limes.schemes.judging import Lot, unseen_margins
 from limes.schemes.placing import borders_of, choose_placement
@@ -37,6 +37,8 @@ class Survey:
     ----------
     scheme : Scheme
         The border maps.
+    judged : Scheme
+        The same, before they learnt from the rows kept aside too.
     trials : list of Trial
         What was tried on the way.
     classes : ndarray of shape (n_classes,)
@@ -48,6 +50,7 @@ class Survey:
     """
 
     scheme: Scheme
+    judged: Scheme
     trials: list[Trial]
     classes: Labels
     judges: Judges
@@ -119,16 +122,16 @@ def survey(
     if remembered is not None:
         is_remembered = remembered[chosen] >= 0
         judges = lot.fair_judges(source, is_aside, is_remembered, unseen, rng)
-    ground = Ground(rows[~is_aside], members[~is_aside], before, judges)
+    ground = Ground(rows[~is_aside], members[~is_aside], before, judges, rows[is_aside])
     if scheme == "auto":
         scheme = "shared" if refine and not settings.level else "pairwise"
     settings = _choose_placement(scheme, source, ground, settings, refine, seed, verbose)
-    fitted, trials = _fit(scheme, source, ground, settings, refine, seed, n_jobs, verbose)
+    fitted = _fit(scheme, source, ground, settings, refine, seed, n_jobs, verbose)
     # A function of rows has no labels of its own.
     is_nameless = y is not None and not hasattr(inner, "classes_")
     classes = np.unique(np.asarray(y)) if is_nameless else np.asarray(source.classes)
     placement = settings.placement if _is_searched(scheme, settings, refine) else None
-    return Survey(fitted, trials, classes, judges, placement)
+    return Survey(fitted.scheme, fitted.judged, fitted.trials, classes, judges, placement)
 
 
 def _is_searched(scheme: str, settings: Settings, refine: bool) -> bool:
@@ -163,16 +166,16 @@ def _fit(
     seed: np.random.SeedSequence,
     n_jobs: int | None,
     verbose: int,
-) -> tuple[Scheme, list[Trial]]:
+) -> Fitted:
     """Find the maps of a scheme."""
     if scheme == "shared":
         return fit_shared(source, ground, settings, seed=seed, verbose=verbose)
     if scheme in REFINED:
         fit_refined = REFINED[scheme]
         options: Any = {"refine": refine, "seed": seed, "n_jobs": n_jobs, "verbose": verbose}
-        return fit_refined(source, ground, settings, **options), []
+        return Fitted(fit_refined(source, ground, settings, **options))
     fit = fit_one_vs_rest if scheme == "one-vs-rest" else fit_pairwise
-    return fit(source, ground, settings, seed=seed, n_jobs=n_jobs, verbose=verbose), []
+    return Fitted(fit(source, ground, settings, seed=seed, n_jobs=n_jobs, verbose=verbose))
 
 
 def _codes(source: MulticlassSource, settings: Settings, rows: Array) -> Codes:
