@@ -1,6 +1,7 @@
 """Pictures of borders; needs matplotlib, the extra ``plot``."""
 
 from collections import Counter
+from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -110,6 +111,8 @@ def draw_tradeoff(fast: BordersClassifier, ax: "Axes | None" = None) -> "Axes":
         raise ValueError(
             "there is no trade-off to draw, tradeoff_ is []: fit with scheme='auto' or 'shared'."
         )
+    from matplotlib.ticker import LogLocator, NullFormatter
+
     if ax is None:
         import matplotlib.pyplot as plt
 
@@ -132,10 +135,11 @@ def draw_tradeoff(fast: BordersClassifier, ax: "Axes | None" = None) -> "Axes":
         for one, miss in zip(trials, missed, strict=True)
     }
     counts = Counter(n_borders for n_borders, _ in named)
-    for (n_borders, blend), place in named.items():
+    # Above and below in turn, so that neighbours do not overlap.
+    for ((n_borders, blend), place), height in zip(named.items(), cycle((6, -12)), strict=False):
         name = f"{n_borders} point" + "s" * (n_borders > 1)
         name += f", blend {blend}" * (counts[n_borders] > 1)
-        ax.annotate(name, place, xytext=(6, 6), textcoords="offset points", fontsize=8)
+        ax.annotate(name, place, xytext=(6, height), textcoords="offset points", fontsize=8)
     for trial, cost, miss in zip(trials, costs, missed, strict=True):
         if trial.is_chosen:
             ax.plot(cost, miss, "o", ms=13, mfc="none", mec=COLOURS[1], mew=2, label="chosen")
@@ -143,8 +147,13 @@ def draw_tradeoff(fast: BordersClassifier, ax: "Axes | None" = None) -> "Axes":
         xscale="log",
         yscale="log",
         xlabel="multiply-adds a row",
-        ylabel="share of rows that the source answers otherwise",
+        ylabel="share of rows not as the source",
     )
+    # A few round numbers, however narrow the range: names of all that lie between would overlap.
+    is_narrow = max(costs) < 100 * min(costs)
+    ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if is_narrow else (1,)))
+    ax.xaxis.set_major_formatter("{x:g}")
+    ax.xaxis.set_minor_formatter(NullFormatter())
     # Room for the last name.
     ax.margins(x=0.3, y=0.1)
     ax.legend(loc="best", framealpha=0.9)
