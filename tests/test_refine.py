@@ -206,6 +206,15 @@ def test_lessons_are_added_to_as_if_they_had_been_there(n_features):
         assert_allclose(both.search, both.rows @ lessons.components, atol=1e-4)
 
 
+def test_categories_stay_categories_when_lessons_are_added():
+    rng = np.random.default_rng(0)
+    rows = rng.integers(3, size=(400, 2)) / 3 + 0.1
+    source = as_source(lambda X: X.sum(axis=1) - 0.9, Known(rows, None, False, rng))
+    lessons = prepare_lessons(source, rows[:300], rng=rng)
+    both = add_lessons(lessons, source, rows[300:], rng=rng)
+    assert len(np.unique(both.rows)) == 3
+
+
 def test_doubt_is_one_on_the_border():
     assert_allclose(find_doubt(np.array([[0.5, 0.5], [1.0, 0.0]])), [1.0, 0.0])
 

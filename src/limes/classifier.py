@@ -111,8 +111,8 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         Share of rows, kept aside from the search, on which the labels are those of the source;
         nan where there were too few rows to keep any aside. A machine that was trained on the rows
         is surer of them than of new ones: it is trained again without some, and rows are weighted
-        and made so that what is told holds for new ones (not where that would take long). Where it
-        takes no time, the map then learns from these rows too.
+        and made so that what is told holds for new ones (not where that would take long). Where
+        rows are few, the map learns from these too once they have judged it.
     agreement_error_ : float
         Standard error of ``agreement_``.
     tradeoff_ : list of Trial

@@ -129,7 +129,6 @@ def draw_tradeoff(fast: BordersClassifier, ax: "Axes | None" = None) -> "Axes":
         capsize=3,
         label="tried",
     )
-    # A map that was trained twice stands twice in nearly the same place: one name is enough.
     named = {
         (one.n_borders, one.blend): (one.cost, miss)
         for one, miss in zip(trials, missed, strict=True)

@@ -20,6 +20,8 @@ from limes.sources.protocol import MulticlassSource
 ASKED_A_SECOND = 8e9
 QUESTION_BUDGET = 10 * ASKED_A_SECOND
 MIN_QUESTIONS, MAX_QUESTIONS = 20_000, 120_000
+# However few real rows there are, new ones hold no more numbers than this.
+MAX_NUMBERS = 1 << 28
 # More new rows than this for each real one say little that is new, where real ones are not few.
 QUESTIONS_A_ROW, FEW_QUESTIONS = 80, 40_000
 # Rows in one block of questions.
@@ -31,7 +33,7 @@ MAX_EPOCHS, MAX_LOOKS = 20, 4_000_000
 TRIAL_EPOCHS, TRIAL_LOOKS = 10, 800_000
 # A map of few points with many real rows for each does not learn them by heart: it may look longer.
 FEW_POINTS, MANY_ROWS, LONGER = 64, 64, 3
-# However few or wide the rows are, it looks at so many.
+# However few or wide the rows are, it looks at so many if it may.
 MIN_LOOKS, LOOKS_A_SECOND = 400_000, 150_000
 # Rows a step, largest steps of the local functions, the points,
 # the base function and the components, and the pull of the local functions towards zero.
@@ -79,7 +81,7 @@ class Lessons:
 
     @property
     def n_made(self) -> int:
-        """How many are not."""
+        """How many rows were made."""
         return len(self.rows) - self.n_real
 
 
@@ -103,6 +105,7 @@ def prepare_lessons(source: MulticlassSource, rows: Array, *, rng: np.random.Gen
     components = _principal_components(rows) if rows.shape[1] >= WIDE_FEATURES else None
     wanted = min(MAX_QUESTIONS, max(FEW_QUESTIONS, QUESTIONS_A_ROW * len(rows)))
     n_new = int(max(MIN_QUESTIONS, min(wanted, QUESTION_BUDGET / source.row_cost)))
+    n_new = min(n_new, MAX_NUMBERS // rows.shape[1])
     return _ask_about(source, rows, n_new, near=rows, components=components, rng=rng)
 
 
@@ -128,7 +131,8 @@ def add_lessons(
         The former and the new ones.
     """
     n_new = lessons.n_made * len(rows) // lessons.n_real
-    near = np.concatenate([rows, lessons.rows[: lessons.n_real]])
+    # In the same precision, or a category would have two values.
+    near = np.concatenate([rows.astype(np.float32), lessons.rows[: lessons.n_real]])
     more = _ask_about(source, rows, n_new, near=near, components=lessons.components, rng=rng)
 
     def join(before: Any, after: Any) -> Any:

@@ -24,6 +24,8 @@ LEAN_BLEND = 3
 # be this many times cheaper, exponentials not counted.
 FAIR_GAIN = 10
 FEW_POINTS = 128
+# So many points may be tried however few rows there are: many are made from each.
+ANY_POINTS = 64
 # Multiply-adds a row that nobody minds, however small the source.
 FREE_COST = 5000
 # Agreement that differs by less than this share of the rarest class is the same to everybody.
@@ -73,7 +75,7 @@ def fit_shared(
         trials[chosen] = replace(last.trial, is_chosen=True)
         _warn_if_short(last.trial, settings.targets.min_agreement)
     whole = workshop.make_of_all(last, last_seed)
-    return Fitted(whole.scheme, trials, earlier=last.scheme)
+    return Fitted(whole.scheme, trials, earlier=None if whole is last else last.scheme)
 
 
 class _Ascent:
@@ -144,23 +146,29 @@ class _Ascent:
         return sizes_within(self.settings.targets, sizes, self.workshop.blank, raw)
 
     def _largest_fair(self, low: int, high: int) -> list[int]:
-        """Return the largest number of points between two rungs at a fair cost, if it is larger."""
-        high = min(high, len(self.ground.rows) + 1)
+        """Return the largest number of points below a rung that may be tried, if it is larger."""
+        high = min(high, self._most_points + 1)
+        wanted = self.settings.targets.min_agreement
         least = low + low // 4
         while high - low > 1:
             middle = (low + high) // 2
-            is_fair = self.workshop.blank(middle).cost <= self.fair_cost
+            is_fair = wanted is not None or self.workshop.blank(middle).cost <= self.fair_cost
             low, high = (middle, high) if is_fair else (low, middle)
-        return [low] if low >= least and self.settings.targets.min_agreement is None else []
+        return [low] if low >= least else []
 
     def _is_worth(self, n_points: int) -> bool:
-        """Whether there are rows for so many points, and their map would be much cheaper."""
-        if n_points > len(self.ground.rows):
+        """Whether there are rows for so many points, and their map is cheap enough."""
+        if n_points > self._most_points:
             return False
         if self.settings.targets.min_agreement is not None:
             return True
         most = self.source.row_cost if n_points <= FEW_POINTS else self.fair_cost
         return self.workshop.blank(n_points).cost <= max(most, FREE_COST)
+
+    @property
+    def _most_points(self) -> int:
+        """The most points that there are rows for."""
+        return max(len(self.ground.rows), ANY_POINTS)
 
     @property
     def fair_cost(self) -> float:
@@ -171,7 +179,8 @@ class _Ascent:
         """Say how far it is, where that is asked for."""
         if self.verbose:
             print(
-                f"{trial.n_borders} border points, {trial.blend} for a row: {trial.cost} "
+                f"{trial.n_borders} border point{'s' * (trial.n_borders > 1)}, "
+                f"{trial.blend} for a row: {trial.cost} "
                 f"multiply-adds, {trial.agreement:.2%} as the source, {trial.lost:.4f} of its "
                 "uncertainty coefficient lost"
             )
