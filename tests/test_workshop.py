@@ -128,3 +128,20 @@ def test_what_is_said_of_agreement_is_of_rows_that_were_not_learnt_from():
     found = np.mean(fast.predict(X[1000:]) == (decide(X[1000:]) > 0))
     assert found < 0.95
     assert abs(fast.agreement_ - found) < 3 * fast.agreement_error_
+
+
+def test_thirty_rows_of_many_features_are_not_too_few_for_points():
+    X = np.random.default_rng(1).normal(size=(2030, 100))
+    svc = SVC().fit(X[:30], X[:30, 0] + X[:30, 1] > 0)
+    fast = limes.accelerate(svc, X[:30], random_state=1)
+    assert fast.n_borders_ > 1
+    assert np.mean(fast.predict(X[30:]) == svc.predict(X[30:])) > 0.9
+
+
+def test_an_agreement_that_is_asked_for_may_take_a_point_for_every_row():
+    X, y = make_classification(250, 6, n_informative=4, n_classes=3, random_state=1)
+    svc = SVC(C=10).fit(X, y)
+    with pytest.warns(UserWarning, match="min_agreement=1.0 is not reached"):
+        fast = limes.accelerate(svc, X, min_agreement=1.0, random_state=0)
+    n_kept = len(X) - 50
+    assert n_kept <= max(one.n_borders for one in fast.tradeoff_) <= n_kept + 10
