@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 
 from limes import _core
 
-# (rows, features, points) of issue 3, then shapes that nothing was tuned to.
+# (rows, features, points) that are often met, then shapes that nothing was tuned to.
 SHAPES = [
     (100_000, 8, 100),
     (100_000, 8, 500),

@@ -43,14 +43,15 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         How borders make up more than two classes: one map for all; one for all that names the
         likeliest few, and one for each pair, of which only those of the named decide; one for each
         fork of a tree of classes; one for each pair (the paper); or one for each class against the
-        rest. 'auto' is 'shared' where it may be fitted to the source, else 'pairwise'.
+        rest. 'auto' is 'shared' where it may be fitted to the source, else 'pairwise'; two classes
+        have one map either way, and are called a pair.
     n_borders : int or 'auto', default='auto'
         Points a map: in all, for each pair, for each fork, or for each class against the rest.
         'auto' tries several numbers in a shared map, the cheapest first, on rows kept aside. It
         stops where nobody would notice what is lost of the source's skill (0.004 of its uncertainty
-        coefficient, by its own probabilities), or else takes the cheapest whose agreement with the
-        source is within its error of the best; elsewhere it is 100, but 32 for a pair of a
-        shortlist and 128 for a fork that are fitted.
+        coefficient or a hundredth of that, by its own probabilities), or else takes the cheapest
+        whose agreement with the source is within its error of the best; elsewhere it is 100, but 32
+        for a pair of a shortlist and 128 for a fork that are fitted.
     placement : {'auto', 'random', 'near', 'mixed', 'dense'}, default='auto'
         Between which rows to search: any two across the border (the paper), near ones, half of
         each, or near ones where the border runs through many rows. 'auto' tries each on a few
