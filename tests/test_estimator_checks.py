@@ -12,7 +12,7 @@ from limes import BordersClassifier
         BordersClassifier(random_state=0),
         BordersClassifier(scheme="pairwise", random_state=0),
         BordersClassifier(SVC(), scheme="one-vs-rest", n_borders=20, random_state=0),
-        BordersClassifier(LogisticRegression(), dtype="float64", random_state=0),
+        BordersClassifier(LogisticRegression(), n_borders=4, dtype="float64", random_state=0),
     ]
 )
 def test_estimator_passes_the_checks_of_scikit_learn(estimator, check):
