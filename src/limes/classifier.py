@@ -49,7 +49,7 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         Points a map: in all, for each pair, for each fork, or for each class against the rest.
         'auto' tries several numbers in a shared map, the cheapest first, on rows kept aside. It
         stops where nobody would notice what is lost of the source's skill (0.004 of its uncertainty
-        coefficient or a hundredth of that, by its own probabilities), or else takes the cheapest
+        coefficient, or a hundredth if less, by its own probabilities), or else takes the cheapest
         whose agreement with the source is within its error of the best; elsewhere it is 100, but 32
         for a pair of a shortlist and 128 for a fork that are fitted.
     placement : {'auto', 'random', 'near', 'mixed', 'dense'}, default='auto'

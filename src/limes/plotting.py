@@ -1,7 +1,6 @@
 """Pictures of borders; needs matplotlib, the extra ``plot``."""
 
 from collections import Counter
-from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -129,16 +128,13 @@ def draw_tradeoff(fast: BordersClassifier, ax: "Axes | None" = None) -> "Axes":
         capsize=3,
         label="tried",
     )
-    named = {
-        (one.n_borders, one.blend): (one.cost, miss)
-        for one, miss in zip(trials, missed, strict=True)
-    }
-    counts = Counter(n_borders for n_borders, _ in named)
-    # Above and below in turn, so that neighbours do not overlap.
-    for ((n_borders, blend), place), height in zip(named.items(), cycle((6, -12)), strict=False):
-        name = f"{n_borders} point" + "s" * (n_borders > 1)
-        name += f", blend {blend}" * (counts[n_borders] > 1)
-        ax.annotate(name, place, xytext=(6, height), textcoords="offset points", fontsize=8)
+    counts = Counter(trial.n_borders for trial in trials)
+    for place, (trial, miss) in enumerate(zip(trials, missed, strict=True)):
+        name = f"{trial.n_borders} point" + "s" * (trial.n_borders > 1)
+        name += f", blend {trial.blend}" * (counts[trial.n_borders] > 1)
+        # Above and below in turn, so that neighbours do not overlap.
+        shift = (6, -12 if place % 2 else 6)
+        ax.annotate(name, (trial.cost, miss), xytext=shift, textcoords="offset points", fontsize=8)
     for trial, cost, miss in zip(trials, costs, missed, strict=True):
         if trial.is_chosen:
             ax.plot(cost, miss, "o", ms=13, mfc="none", mec=COLOURS[1], mew=2, label="chosen")

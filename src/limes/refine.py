@@ -21,7 +21,7 @@ ASKED_A_SECOND = 8e9
 QUESTION_BUDGET = 10 * ASKED_A_SECOND
 MIN_QUESTIONS, MAX_QUESTIONS = 20_000, 120_000
 # However few real rows there are, new ones hold no more numbers than this.
-MAX_NUMBERS = 1 << 28
+MAX_NEW_NUMBERS = 1 << 28
 # More new rows than this for each real one say little that is new, where real ones are not few.
 QUESTIONS_A_ROW, FEW_QUESTIONS = 80, 40_000
 # Rows in one block of questions.
@@ -105,7 +105,7 @@ def prepare_lessons(source: MulticlassSource, rows: Array, *, rng: np.random.Gen
     components = _principal_components(rows) if rows.shape[1] >= WIDE_FEATURES else None
     wanted = min(MAX_QUESTIONS, max(FEW_QUESTIONS, QUESTIONS_A_ROW * len(rows)))
     n_new = int(max(MIN_QUESTIONS, min(wanted, QUESTION_BUDGET / source.row_cost)))
-    n_new = min(n_new, MAX_NUMBERS // rows.shape[1])
+    n_new = min(n_new, MAX_NEW_NUMBERS // rows.shape[1])
     return _ask_about(source, rows, n_new, near=rows, components=components, rng=rng)
 
 
