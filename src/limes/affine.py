@@ -23,17 +23,11 @@ from limes._typing import Array
 
 @dataclass(frozen=True)
 class AffineMap:
-    """The map ``(x - shift) @ matrix`` from raw rows to the space that a source works in.
+    """The map ``(x - shift) @ matrix`` from raw rows to the space that a source works in."""
 
-    Parameters
-    ----------
-    shift : ndarray of shape (n_features,)
-        Taken from each row first.
-    matrix : ndarray or sparse array of shape (n_features, n_outputs)
-        Sparse where each output is one scaled feature.
-    """
-
+    # Shape (n_features,). Taken from each row first.
     shift: Array
+    # Shape (n_features, n_outputs). Sparse where each output is one scaled feature.
     matrix: Any
 
     @classmethod
@@ -104,18 +98,7 @@ def _solve_row(matrix: Any, target: Array) -> Array:
 
 @singledispatch
 def as_affine(step: Any) -> AffineMap | None:
-    """Return a fitted transformer as an affine map, or None where it is not one.
-
-    Parameters
-    ----------
-    step : object
-        A fitted scikit-learn transformer, or a pipeline of them.
-
-    Returns
-    -------
-    AffineMap or None
-        None where the transformer is not linear, or not known to be.
-    """
+    """Return a fitted transformer as an affine map, or None where it is not one."""
     return None
 
 

@@ -30,16 +30,6 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     ``path`` is either the old file or the whole new one. An error leaves nothing behind. What is no
     plain file, such as ``/dev/stdout`` or a pipe, is written to as it is.
 
-    Parameters
-    ----------
-    path : path-like
-        File to write; a link is followed.
-
-    Yields
-    ------
-    stream : binary file
-        Where to write.
-
     Examples
     --------
     >>> import tempfile
@@ -59,16 +49,6 @@ def locked(stream: BinaryIO) -> Iterator[None]:
     """Keep other processes that ask for the same from a file, until the block is left.
 
     Whatever ends the process ends that too. A file system that knows no locks has none.
-
-    Parameters
-    ----------
-    stream : binary file
-        Open for writing; where its next byte goes is kept.
-
-    Yields
-    ------
-    None
-        Once it is our turn.
 
     Examples
     --------

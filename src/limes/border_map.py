@@ -216,20 +216,6 @@ def compile_maps(
     A linear step before the search moves into the points: the nearest point to ``t @ M`` is the
     one with the smallest ``|p|² / 2 - t . (M p)``, so a row pays nothing for it. Only a projection
     to few features is done first, where that is cheaper than searching in all of them.
-
-    Parameters
-    ----------
-    maps : sequence of BorderMap
-        With one ``before`` and one ``blend``.
-    double : bool, default=False
-        Compute in float64 instead of float32.
-    pairs : list of tuple of int, default=None
-        The two classes that each map votes between.
-
-    Returns
-    -------
-    Maps
-        Packed.
     """
     form = search_form(maps)
     return Maps(
@@ -244,39 +230,21 @@ def compile_maps(
 
 @dataclass(frozen=True, eq=False)
 class SearchForm:
-    """Maps as the core and every export compute them, with ``t = x - center``.
+    """Maps as the core and every export compute them, with ``t = x - center``."""
 
-    Parameters
-    ----------
-    center : ndarray of shape (n_features,)
-        Taken from each row.
-    projection : ndarray or sparse array of shape (n_features, n_search), or None
-        Of ``t``, where the search runs in few directions.
-    parts : tuple of (weights, biases, functions, offsets)
-        For each map: the nearest point has the lowest of ``biases - weights @ t`` (or of the
-        projected ``t``), and its values are ``offsets + functions @ t``.
-    blend : int
-        Number of nearest points whose functions are averaged.
-    """
-
+    # Shape (n_features,). Taken from each row.
     center: Array
+    # Shape (n_features, n_search). Of ``t``, where the search runs in few directions.
     projection: Any
+    # For each map: the nearest point has the lowest of ``biases - weights @ t`` (or of the
+    # projected ``t``), and its values are ``offsets + functions @ t``.
     parts: tuple[tuple[Array, Array, Array, Array], ...]
+    # Number of nearest points whose functions are averaged.
     blend: int
 
 
 def search_form(maps: Sequence[BorderMap]) -> SearchForm:
     """Return maps that share their rows in the form that is computed.
-
-    Parameters
-    ----------
-    maps : sequence of BorderMap
-        With one ``before``.
-
-    Returns
-    -------
-    SearchForm
-        In float64, not rounded yet.
 
     Examples
     --------
@@ -324,20 +292,7 @@ def _plain_cost(maps: Sequence[BorderMap]) -> int:
 
 
 def function_cost(one: BorderMap, *, projected: bool = False) -> int:
-    """Return the multiply-adds of the functions that answer for one row.
-
-    Parameters
-    ----------
-    one : BorderMap
-        A map.
-    projected : bool, default=False
-        Whether rows are projected before the search.
-
-    Returns
-    -------
-    int
-        Multiply-adds.
-    """
+    """Return the multiply-adds of the functions that answer for one row."""
     n_blended = min(one.blend, max(one.n_borders - 1, 1))
     if projected and one.is_factored:
         return one.n_outputs * (one.n_features + n_blended * one.points.shape[1])

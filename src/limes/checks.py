@@ -20,13 +20,7 @@ CHOICES = {
 
 
 def check_parameters(model: Any) -> None:
-    """Say which parameter is wrong, before anything long begins.
-
-    Parameters
-    ----------
-    model : BordersClassifier
-        With its parameters as they were given.
-    """
+    """Say which parameter is wrong, before anything long begins."""
     for name, choices in CHOICES.items():
         value = getattr(model, name)
         if not isinstance(value, str) or value not in choices:
@@ -51,20 +45,7 @@ def check_parameters(model: Any) -> None:
 
 
 def check_rows(model: Any, X: ArrayLike) -> Any:
-    """Return rows as the core takes them; whether they are finite is seen there.
-
-    Parameters
-    ----------
-    model : BordersClassifier
-        Fitted.
-    X : array-like or sparse matrix of shape (n_rows, n_features)
-        Rows.
-
-    Returns
-    -------
-    ndarray or sparse matrix of shape (n_rows, n_features)
-        In float32 or float64; ``X`` itself where it is that already.
-    """
+    """Return rows as the core takes them; whether they are finite is seen there."""
     if not hasattr(model, "scheme_"):  # asking scikit-learn takes longer than a row
         check_is_fitted(model, "scheme_")
     if _is_plain(model, X):
@@ -80,15 +61,7 @@ def check_rows(model: Any, X: ArrayLike) -> Any:
 
 
 def check_same_features(model: Any, X: ArrayLike) -> None:
-    """Compare the columns of rows with those that a source was fitted on.
-
-    Parameters
-    ----------
-    model : classifier
-        The source.
-    X : array-like of shape (n_rows, n_features)
-        Rows.
-    """
+    """Compare the columns of rows with those that a source was fitted on."""
     wanted, found = getattr(model, "n_features_in_", None), np.shape(X)[1:]
     if wanted is not None and len(found) == 1 and found[0] != wanted:
         raise ValueError(

@@ -26,16 +26,6 @@ LIBSVM_MIN_PROBABILITY = 1e-7
 def class_pairs(n_classes: int) -> list[tuple[int, int]]:
     """Return the pairs of classes in the one order used everywhere.
 
-    Parameters
-    ----------
-    n_classes : int
-        Number of classes K.
-
-    Returns
-    -------
-    list of tuple of int
-        (0, 1), (0, 2) ... (0, K-1), (1, 2) ...: K (K - 1) / 2 pairs.
-
     Examples
     --------
     >>> class_pairs(3)
@@ -47,17 +37,6 @@ def class_pairs(n_classes: int) -> list[tuple[int, int]]:
 def count_votes(values: ArrayLike) -> NDArray[np.intp]:
     """Count for each row how many pairs each class wins.
 
-    Parameters
-    ----------
-    values : array-like of shape (n_rows, n_pairs)
-        Decision values in the order of ``class_pairs``: above zero votes for the second class of
-        the pair, anything else for the first, as in the compiled core and in every export.
-
-    Returns
-    -------
-    ndarray of shape (n_rows, n_classes)
-        Number of votes.
-
     Examples
     --------
     >>> count_votes([[-1.0, 0.0, 2.0]])
@@ -68,17 +47,6 @@ def count_votes(values: ArrayLike) -> NDArray[np.intp]:
 
 def count_votes_like_libsvm(values: ArrayLike) -> NDArray[np.intp]:
     """Count votes as LIBSVM does, which gives a value of exactly zero to the second class.
-
-    Parameters
-    ----------
-    values : array-like of shape (n_rows, n_pairs)
-        Decision values in the order of ``class_pairs``, in our sign, which is not LIBSVM's: below
-        zero votes for the first class of the pair, anything else for the second.
-
-    Returns
-    -------
-    ndarray of shape (n_rows, n_classes)
-        Number of votes.
 
     Examples
     --------
@@ -94,16 +62,6 @@ def couple(pair_probabilities: ArrayLike) -> Array:
     With r_ij = P(i | i or j) the answer p minimises the sum over i and j ≠ i of
     (r_ji p_i - r_ij p_j)² subject to sum p = 1 (the second method of Wu, Lin & Weng, 2004).
     Probabilities of exactly 0 and 1 are welcome.
-
-    Parameters
-    ----------
-    pair_probabilities : array-like of shape (n_rows, n_pairs)
-        P(second | first or second) for the pairs in the order of ``class_pairs``.
-
-    Returns
-    -------
-    ndarray of shape (n_rows, n_classes)
-        Probabilities: 0 or more, each row summing to 1.
 
     Examples
     --------
@@ -132,20 +90,6 @@ def couple_like_libsvm(
     LIBSVM solves the problem of ``couple`` only to 0.005 / K, so its numbers differ from the exact
     ones in the third digit. This is for those who want ``svm-predict -b 1`` to the last digits.
 
-    Parameters
-    ----------
-    pair_probabilities : array-like of shape (n_rows, n_pairs)
-        P(second | first or second) for the pairs in the order of ``class_pairs``; moved into
-        [1e-7, 1 - 1e-7] as LIBSVM does.
-    complements : array-like of shape (n_rows, n_pairs), default=None
-        P(first | first or second), where it is known to more digits than
-        ``1 - pair_probabilities``.
-
-    Returns
-    -------
-    ndarray of shape (n_rows, n_classes)
-        Probabilities; each row sums to 1 up to rounding.
-
     Examples
     --------
     >>> couple_like_libsvm([[0.5, 0.75, 0.75]]).round(4)
@@ -172,20 +116,6 @@ def log_odds_and_slopes(pair_probabilities: ArrayLike, one: int) -> tuple[Array,
     With q the solution of (Q + ee') q = e, which is p up to a factor, the log odds are
     log q_one - log q_other, and their derivative is -a' dQ q, where a solves the same system for
     the gradient of the log odds in q.
-
-    Parameters
-    ----------
-    pair_probabilities : array-like of shape (n_rows, n_pairs)
-        P(second | first or second) for the pairs in the order of ``class_pairs``.
-    one : int
-        The class.
-
-    Returns
-    -------
-    log_odds : ndarray of shape (n_rows,)
-        log P(one) - log P(the best of the others).
-    slopes : ndarray of shape (n_rows, n_pairs)
-        Derivative in each pair's probability.
     """
     second = np.asarray(pair_probabilities, dtype=np.float64)
     n_classes, rows = _count_classes(second), np.arange(len(second))

@@ -39,26 +39,19 @@ class Kernel:
     ``linear`` is x·s, ``poly`` is (gamma x·s + coef0)^degree, ``rbf`` is
     exp(-gamma |x - s|²) and ``sigmoid`` is tanh(gamma x·s + coef0).
 
-    Parameters
-    ----------
-    name : {"linear", "poly", "rbf", "sigmoid"}
-        Which kernel.
-    gamma : float, default=1.0
-        Scale of the inner product or of the squared distance.
-    degree : int, default=3
-        Exponent of ``poly``; the others ignore it.
-    coef0 : float, default=0.0
-        Constant in ``poly`` and ``sigmoid``; the others ignore it.
-
     Examples
     --------
     >>> Kernel("poly", gamma=1.0, degree=2, coef0=1.0).values([[1.0, 2.0]], [[3.0, 0.5]])
     array([[25.]])
     """
 
+    # Which kernel.
     name: str
+    # Scale of the inner product or of the squared distance.
     gamma: float = 1.0
+    # Exponent of ``poly``; the others ignore it.
     degree: int = 3
+    # Constant in ``poly`` and ``sigmoid``; the others ignore it.
     coef0: float = 0.0
 
     def __post_init__(self) -> None:
@@ -77,39 +70,11 @@ class Kernel:
             raise ValueError(f"gamma must be 0 or more, got {self.gamma!r}.")
 
     def values(self, X: ArrayLike, vectors: ArrayLike) -> Array:
-        """Return the kernel of every row with every vector.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-            Rows.
-        vectors : array-like of shape (n_vectors, n_features)
-            Vectors s_i.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_vectors)
-            K(x, s_i).
-        """
+        """Return the kernel of every row with every vector."""
         return KernelVectors(self, vectors).values(X)
 
     def gradients(self, X: ArrayLike, vectors: ArrayLike, weights: ArrayLike) -> Array:
-        """Return the gradient of a weighted sum of kernels, for each row.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-            Rows.
-        vectors : array-like of shape (n_vectors, n_features)
-            Vectors s_i.
-        weights : array-like of shape (n_vectors,)
-            Weights c_i.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_features)
-            sum_i c_i ∇K(x, s_i), the gradient taken by x.
-        """
+        """Return the gradient of a weighted sum of kernels, for each row."""
         return KernelVectors(self, vectors).sums_and_gradients(X, weights)[1]
 
 
@@ -120,13 +85,6 @@ class KernelVectors:
     extended vector: exp(u), u^degree, tanh(u) or u itself. For ``rbf``, with x and s
     counted from the mean of the vectors (their distance does not change, and large common
     offsets no longer cost digits), l = (x, 1, -gamma |x|²) and r = (2 gamma s, -gamma |s|², 1).
-
-    Parameters
-    ----------
-    kernel : Kernel
-        Which kernel.
-    vectors : array-like of shape (n_vectors, n_features)
-        Vectors s_i.
 
     Examples
     --------
@@ -227,13 +185,6 @@ class FusedVectors:
 
     It answers what `KernelVectors` does, to rounding.
 
-    Parameters
-    ----------
-    kernel : Kernel
-        ``rbf``.
-    vectors : array-like of shape (n_vectors, n_features)
-        Vectors s_i.
-
     Examples
     --------
     >>> ready = FusedVectors(Kernel("rbf", gamma=0.5), [[0.0], [2.0]])
@@ -288,20 +239,7 @@ class FusedVectors:
 
 
 def ready_vectors(kernel: Kernel, vectors: ArrayLike) -> KernelVectors | FusedVectors:
-    """Make vectors ready for many rows, in the way that is quicker for them.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        Which kernel.
-    vectors : array-like of shape (n_vectors, n_features)
-        Vectors s_i.
-
-    Returns
-    -------
-    KernelVectors or FusedVectors
-        For ``extended_sums`` and ``extended_sums_and_gradients``.
-    """
+    """Make vectors ready for many rows, in the way that is quicker for them."""
     is_fused = kernel.name == "rbf" and np.shape(vectors)[1] <= MOST_FUSED_FEATURES
     return (FusedVectors if is_fused else KernelVectors)(kernel, vectors)
 

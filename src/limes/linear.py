@@ -32,26 +32,6 @@ def liblinear_classifier(
 
     The simplest thing a kernel classifier must beat: one linear function a class.
 
-    Parameters
-    ----------
-    solver_type : int
-        0: logistic regression, primal; 1: L2-loss SVM, dual; 2: L2-loss SVM, primal; 3: L1-loss
-        SVM, dual; 4: multi-class SVM by Crammer and Singer; 5: L1-regularised L2-loss SVM. All but
-        the last are L2-regularised.
-    C : float, default=1.0
-        Cost: the smaller, the stronger the regularisation.
-    fit_intercept : bool, default=False
-        Add a constant to each linear function. LIBLINEAR's ``train`` does not unless asked to
-        (``-B 1``), and the paper's linear scores are those without; with it most are better,
-        on standardised rows of uneven classes much better.
-    random_state : int, RandomState or None, default=None
-        Order in which types 1, 3 and 4 visit the rows.
-
-    Returns
-    -------
-    classifier
-        Not fitted. More than two classes are one against the rest, but for type 4.
-
     Examples
     --------
     >>> model = liblinear_classifier(2).fit([[-1.0], [1.0], [2.0]], ["low", "high", "high"])

@@ -43,20 +43,7 @@ def load(path: str | os.PathLike[str], *, max_bytes: int = 1 << 32) -> BordersCl
 
 
 def from_stored(stored: StoredModel, *, name: str) -> BordersClassifier:
-    """Return the fitted classifier that a file holds.
-
-    Parameters
-    ----------
-    stored : StoredModel
-        What was read.
-    name : str
-        Of the file, for messages.
-
-    Returns
-    -------
-    BordersClassifier
-        Fitted, without its source.
-    """
+    """Return the fitted classifier that a file holds."""
     known = BordersClassifier._get_param_names()
     parameters = {key: value for key, value in stored.parameters.items() if key in known}
     empty = BordersClassifier(**parameters)

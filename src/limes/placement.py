@@ -34,20 +34,7 @@ class Sides(NamedTuple):
 
 
 def split_sides(source: Source, rows: Array) -> Sides:
-    """Part rows by the sign of their decision value; a row on the border itself has no side.
-
-    Parameters
-    ----------
-    source : Source
-        Gives decision values.
-    rows : ndarray of shape (n_rows, n_features)
-        Rows of the classes on either side.
-
-    Returns
-    -------
-    Sides
-        Either may be empty.
-    """
+    """Part rows by the sign of their decision value; a row on the border itself has no side."""
     values = source.decision(rows)
     if not np.isfinite(values).all():
         raise ValueError(
@@ -61,25 +48,7 @@ def split_sides(source: Source, rows: Array) -> Sides:
 def place_pairs(
     sides: Sides, n_pairs: int, *, placement: str, rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """Choose pairs of rows, one from each side, no pair twice.
-
-    Parameters
-    ----------
-    sides : Sides
-        Rows below and above the border.
-    n_pairs : int
-        Number of pairs wanted. Where there are fewer, each is taken once.
-    placement : {'random', 'near', 'mixed', 'dense'}
-        Any two rows (the paper); a row and one of its near ones; half of each; near ones where the
-        border runs through many rows, spread by k-means.
-    rng : Generator
-        Draws.
-
-    Returns
-    -------
-    ndarray of shape (n_found, 2)
-        Numbers of a row below and a row above.
-    """
+    """Choose pairs of rows, one from each side, no pair twice."""
     n_below, n_above = len(sides.below), len(sides.above)
     n_all = n_below * n_above
     if n_all <= n_pairs:

@@ -33,18 +33,6 @@ def fit_sigmoid(decision: ArrayLike, is_second: ArrayLike) -> tuple[float, float
     A is 0 and B alone gives the mean of the targets. A is below 0 where larger decision values
     go with the first class.
 
-    Parameters
-    ----------
-    decision : array-like of shape (n_rows,)
-        Decision values f, best of rows that the source was not trained on.
-    is_second : array-like of bool of shape (n_rows,)
-        Whether the row belongs to the second class, the one with f > 0.
-
-    Returns
-    -------
-    tuple of float
-        A and B.
-
     Examples
     --------
     >>> A, B = fit_sigmoid([-1.0, -1.0, 1.0, 1.0], [False, False, True, True])

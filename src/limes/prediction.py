@@ -18,43 +18,13 @@ MIN_THREADED_ROWS = 2000
 
 
 def threads_for(rows: Any, n_jobs: int | None) -> int:
-    """Return the threads that rows are worth.
-
-    Parameters
-    ----------
-    rows : ndarray or sparse matrix of shape (n_rows, n_features)
-        Rows.
-    n_jobs : int or None
-        What the user allows.
-
-    Returns
-    -------
-    int
-        At least 1.
-    """
+    """Return the threads that rows are worth."""
     check_jobs(n_jobs)
     return thread_count(n_jobs) if rows.shape[0] >= MIN_THREADED_ROWS else 1
 
 
 def find_labels(scheme: Scheme, rows: Any, classes: Labels, *, n_threads: int = 1) -> Labels:
-    """Return the label of each row, all in one call of the core where it can be.
-
-    Parameters
-    ----------
-    scheme : Scheme
-        Border maps.
-    rows : ndarray or sparse matrix of shape (n_rows, n_features)
-        Rows, float32 or float64; one that is not finite raises.
-    classes : ndarray of shape (n_classes,)
-        Labels.
-    n_threads : int, default=1
-        Threads.
-
-    Returns
-    -------
-    ndarray of shape (n_rows,)
-        One of ``classes`` for each row.
-    """
+    """Return the label of each row, all in one call of the core where it can be."""
     is_object = classes.dtype.hasobject
     if not (is_object or sparse.issparse(rows)):
         return _label_block(scheme, rows, classes, n_threads)
@@ -67,56 +37,21 @@ def find_labels(scheme: Scheme, rows: Any, classes: Labels, *, n_threads: int = 
 
 
 def find_codes(scheme: Scheme, rows: Any, *, n_threads: int = 1) -> Codes:
-    """Return the class number of each row.
-
-    Parameters
-    ----------
-    scheme, rows, n_threads
-        As in ``find_labels``.
-
-    Returns
-    -------
-    ndarray of shape (n_rows,)
-        Class numbers.
-    """
+    """Return the class number of each row."""
     return find_labels(scheme, rows, np.arange(scheme.n_classes), n_threads=n_threads)
 
 
 def find_values(
     scheme: Scheme, rows: Any, *, n_threads: int = 1
 ) -> Iterator[tuple[slice, NDArray[Any]]]:
-    """Go through the values of the maps, a block of rows at a time.
-
-    Parameters
-    ----------
-    scheme, rows, n_threads
-        As in ``find_labels``.
-
-    Yields
-    ------
-    place : slice
-        Where the block stands.
-    values : ndarray of shape (n_rows, n_outputs)
-        Its values.
-    """
+    """Go through the values of the maps, a block of rows at a time."""
     for place, block in blocks(rows, len(scheme.maps)):
         within = _within_range(scheme, block, place.start)
         yield place, scheme.values(within, n_threads=n_threads)
 
 
 def find_probabilities(scheme: Scheme, rows: Any, *, n_threads: int = 1) -> Array:
-    """Return the probability of each class.
-
-    Parameters
-    ----------
-    scheme, rows, n_threads
-        As in ``find_labels``.
-
-    Returns
-    -------
-    ndarray of shape (n_rows, n_classes)
-        The largest of a row is that of its label.
-    """
+    """Return the probability of each class."""
     probabilities = np.empty((rows.shape[0], scheme.n_classes))
     for place, values in find_values(scheme, rows, n_threads=n_threads):
         probabilities[place] = scheme.probabilities(values)

@@ -13,11 +13,6 @@ def standardizer() -> Pipeline:
     Mean and deviation come from the training rows alone. Both parts are linear, so a border
     map takes them in and new rows need no scaling of their own.
 
-    Returns
-    -------
-    Pipeline
-        Not fitted; put a classifier after it with ``make_pipeline(standardizer(), classifier)``.
-
     Examples
     --------
     >>> standardizer().fit_transform([[1.0, 7.0], [3.0, 7.0]]).tolist()

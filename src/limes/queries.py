@@ -27,16 +27,6 @@ FEW_ROWS, CROSS_SHARE = 5000, 0.3
 def find_categories(rows: Array) -> NDArray[np.bool_]:
     """Tell which columns are binary or categorical.
 
-    Parameters
-    ----------
-    rows : ndarray of shape (n_rows, n_features)
-        Rows.
-
-    Returns
-    -------
-    ndarray of bool of shape (n_features,)
-        True for a column with a handful of different values.
-
     Examples
     --------
     >>> find_categories(np.array([[x % 2, x / 7] for x in range(20)]))
@@ -59,25 +49,6 @@ def spread_rows(
     Continuous features move along differences of neighbouring rows. Categories are exchanged with
     a neighbour's, up to half of them, so that a new row stays where rows can be. Where rows are
     few, others take every feature from one of the near rows, whichever, and are beside none.
-
-    Parameters
-    ----------
-    rows : ndarray of shape (n_rows, n_features)
-        Real rows.
-    doubt : ndarray of shape (n_starts,)
-        Of the rows at the beginning, that new ones are made from: from 0, the source is sure, to 1,
-        two classes are equally likely. The others are only neighbours to them.
-    n_wanted : int
-        Number of new rows.
-    search : ndarray of shape (n_rows, n_search)
-        The same rows in the space where neighbours are sought.
-    rng : Generator
-        Draws.
-
-    Returns
-    -------
-    ndarray of shape (about n_wanted, n_features)
-        New rows.
     """
     starts = _draw_starts(doubt, rng)
     neighbors = _near_rows(search, starts, rng)
@@ -110,30 +81,7 @@ def make_twins(
     rng: np.random.Generator,
     chance: Array | None = None,
 ) -> tuple[Array, Codes]:
-    """Make rows as like the first ones as those are like each other.
-
-    Parameters
-    ----------
-    rows : ndarray of shape (n_rows, n_features)
-        Real rows.
-    n_starts : int
-        How many of them, at the beginning, to make new ones from.
-    n_wanted : int
-        Number of new rows.
-    search : ndarray of shape (n_rows, n_search)
-        The same rows in the space where neighbours are sought.
-    rng : Generator
-        Draws.
-    chance : ndarray of shape (n_starts,), or None
-        How likely each is to be the start of a new one, summing to 1; None for all alike.
-
-    Returns
-    -------
-    twins : ndarray of shape (about n_wanted, n_features)
-        New rows: half of them by shorter steps, half by longer ones.
-    starts : ndarray of int of the same length
-        The row that each was made from.
-    """
+    """Make rows as like the first ones as those are like each other."""
     starts = np.arange(n_starts)
     neighbors = _near_rows(search, starts, rng)
     is_category = find_categories(rows)
@@ -158,18 +106,6 @@ def make_crosses(
 
     Twins stay beside the row that they were made from. A cross takes every feature from one of the
     near rows of its start, whichever, and is beside none of them.
-
-    Parameters
-    ----------
-    rows, n_starts, n_wanted, search, rng, chance
-        As of ``make_twins``.
-
-    Returns
-    -------
-    crosses : ndarray of shape (n_wanted, n_features)
-        New rows.
-    starts : ndarray of int of shape (n_wanted,)
-        The row that each was made from.
     """
     neighbors = _near_rows(search, np.arange(n_starts), rng)
     picked = rng.choice(n_starts, size=n_wanted, p=chance)
@@ -188,22 +124,7 @@ def _cross(rows: Array, parents: Codes, rng: np.random.Generator) -> Array:
 
 
 def make_between(rows: Array, n_wanted: int, rng: np.random.Generator) -> Array:
-    """Make rows between any two rows.
-
-    Parameters
-    ----------
-    rows : ndarray of shape (n_rows, n_features)
-        Real rows.
-    n_wanted : int
-        Number of new rows.
-    rng : Generator
-        Draws.
-
-    Returns
-    -------
-    ndarray of shape (n_wanted, n_features)
-        New rows; a category is that of one of the two.
-    """
+    """Make rows between any two rows."""
     first, second = (rows[rng.integers(len(rows), size=n_wanted)] for _ in range(2))
     along = rng.random((n_wanted, 1))
     new = first + along * (second - first)

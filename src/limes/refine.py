@@ -54,29 +54,21 @@ MOST_SQUARE = 3000
 
 @dataclass(frozen=True, eq=False)
 class Lessons:
-    """Rows, and what the source says of them.
+    """Rows, and what the source says of them."""
 
-    Parameters
-    ----------
-    rows : ndarray of shape (n_rows, n_features)
-        Real rows first, then made ones; float32, in the space of the source.
-    search : ndarray of shape (n_rows, n_search)
-        The same in the space where points are searched.
-    targets : ndarray of shape (n_rows, n_outputs)
-        Probabilities: of the second class alone where there are two.
-    doubt : ndarray of shape (n_rows,)
-        1 where two classes are equally likely, 0 where the source is sure.
-    components : ndarray of shape (n_features, n_search), or None
-        Principal components that rows are searched in; None for the rows themselves.
-    n_real : int
-        How many are real rows.
-    """
-
+    # Shape (n_rows, n_features). Real rows first, then made ones; float32, in the space of the
+    # source.
     rows: NDArray[np.float32]
+    # Shape (n_rows, n_search). The same in the space where points are searched.
     search: NDArray[np.float32]
+    # Shape (n_rows, n_outputs). Probabilities: of the second class alone where there are two.
     targets: NDArray[np.float32]
+    # Shape (n_rows,). 1 where two classes are equally likely, 0 where the source is sure.
     doubt: Array
+    # Shape (n_features, n_search). Principal components that rows are searched in; None for the
+    # rows themselves.
     components: Array | None
+    # How many are real rows.
     n_real: int
 
     @property
@@ -86,22 +78,7 @@ class Lessons:
 
 
 def prepare_lessons(source: MulticlassSource, rows: Array, *, rng: np.random.Generator) -> Lessons:
-    """Ask the source about real rows and about many made from them.
-
-    Parameters
-    ----------
-    source : MulticlassSource
-        The classifier being replaced.
-    rows : ndarray of shape (n_rows, n_features)
-        Real rows in its space.
-    rng : Generator
-        Draws.
-
-    Returns
-    -------
-    Lessons
-        Real rows and made ones.
-    """
+    """Ask the source about real rows and about many made from them."""
     components = _principal_components(rows) if rows.shape[1] >= WIDE_FEATURES else None
     wanted = min(MAX_QUESTIONS, max(FEW_QUESTIONS, QUESTIONS_A_ROW * len(rows)))
     n_new = int(max(MIN_QUESTIONS, min(wanted, QUESTION_BUDGET / source.row_cost)))
@@ -112,24 +89,7 @@ def prepare_lessons(source: MulticlassSource, rows: Array, *, rng: np.random.Gen
 def add_lessons(
     lessons: Lessons, source: MulticlassSource, rows: Array, *, rng: np.random.Generator
 ) -> Lessons:
-    """Ask the source about further real rows too, and about as many made from each of them.
-
-    Parameters
-    ----------
-    lessons : Lessons
-        What was asked before.
-    source : MulticlassSource
-        The classifier being replaced.
-    rows : ndarray of shape (n_rows, n_features)
-        Further rows in its space.
-    rng : Generator
-        Draws.
-
-    Returns
-    -------
-    Lessons
-        The former and the new ones.
-    """
+    """Ask the source about further real rows too, and about as many made from each of them."""
     n_new = lessons.n_made * len(rows) // lessons.n_real
     # In the same precision, or a category would have two values.
     near = np.concatenate([rows.astype(np.float32), lessons.rows[: lessons.n_real]])
@@ -179,16 +139,6 @@ def _ask_about(
 def find_doubt(probabilities: Array) -> Array:
     """Return how near the two likeliest classes of each row are, from 0 to 1.
 
-    Parameters
-    ----------
-    probabilities : ndarray of shape (n_rows, n_classes)
-        Each row summing to 1.
-
-    Returns
-    -------
-    ndarray of shape (n_rows,)
-        1 for a row on the border.
-
     Examples
     --------
     >>> find_doubt(np.array([[0.5, 0.5, 0.0], [0.0, 0.25, 0.75]]))
@@ -207,28 +157,7 @@ def fit_map(
     seconds: float = TRIAL_SECONDS,
     most_looks: float = np.inf,
 ) -> TrainedMap:
-    """Fit points and their linear functions to the lessons.
-
-    Parameters
-    ----------
-    lessons : Lessons
-        What to learn.
-    n_points : int
-        Number of points; 1 is a single linear function.
-    blend : int
-        Number of nearest points whose functions are averaged.
-    rng : Generator
-        Draws the rows of k-means and the order of training.
-    seconds : float
-        About what it may take of one processor, by what a look at a row is known to cost.
-    most_looks : float, default=inf
-        The most rows that it looks at in all.
-
-    Returns
-    -------
-    TrainedMap
-        Fitted; its values are logits.
-    """
+    """Fit points and their linear functions to the lessons."""
     points, radius = _place_points(lessons, n_points, rng)
     n_looks = min(most_looks, count_looks(lessons, n_points, blend, seconds))
     fitted = TrainedMap.start(
@@ -254,22 +183,7 @@ def fit_map(
 
 
 def count_looks(lessons: Lessons, n_points: int, blend: int, seconds: float) -> float:
-    """Return how many rows training should look at in all.
-
-    Parameters
-    ----------
-    lessons : Lessons
-        What is learnt.
-    n_points, blend : int
-        Of the map.
-    seconds : float
-        About what it may take.
-
-    Returns
-    -------
-    float
-        As many as there is time for, within reason.
-    """
+    """Return how many rows training should look at in all."""
     enough = min(MAX_EPOCHS * len(lessons.rows), MAX_LOOKS)
     if n_points <= FEW_POINTS and lessons.n_real >= MANY_ROWS * n_points:
         enough *= LONGER
@@ -281,18 +195,6 @@ def look_seconds(lessons: Lessons, n_points: int, blend: int) -> float:
     """Return about how long training looks at one row, as it was measured on one processor.
 
     It is a formula, not a clock, so that a fit does not depend on what else the machine does.
-
-    Parameters
-    ----------
-    lessons : Lessons
-        What is learnt.
-    n_points, blend : int
-        Of the map.
-
-    Returns
-    -------
-    float
-        Seconds.
     """
     n_features, n_search = lessons.rows.shape[1], lessons.search.shape[1]
     n_outputs = lessons.targets.shape[1]
@@ -305,22 +207,7 @@ def look_seconds(lessons: Lessons, n_points: int, blend: int) -> float:
 
 
 def fit_sharpness(logits: Array, probabilities: Array, weights: Array) -> float:
-    """Return the factor by which logits come nearest to the source's own probabilities.
-
-    Parameters
-    ----------
-    logits : ndarray of shape (n_rows, n_outputs)
-        Of the fitted map, on rows that it was not fitted to.
-    probabilities : ndarray of shape (n_rows, n_classes)
-        Of the source.
-    weights : ndarray of shape (n_rows,)
-        How much each row counts.
-
-    Returns
-    -------
-    float
-        Between 0.02 and 50.
-    """
+    """Return the factor by which logits come nearest to the source's own probabilities."""
     if logits.shape[1] == 1:
         logits = np.column_stack([np.zeros(len(logits)), logits])
 

@@ -22,18 +22,6 @@ def rows_without_data(model: Any, rng: np.random.Generator) -> Array:
     """Make rows from what a classifier keeps of its training rows.
 
     Half are made beside the kept rows, by differences of neighbours, half between any two of them.
-
-    Parameters
-    ----------
-    model : classifier
-        Fitted.
-    rng : Generator
-        Draws.
-
-    Returns
-    -------
-    ndarray of shape (n_rows, n_features)
-        Raw rows: those kept, then those made.
     """
     inner, before = unwrap(model)
     kept = kept_rows(inner)
@@ -51,18 +39,7 @@ def rows_without_data(model: Any, rng: np.random.Generator) -> Array:
 
 
 def kept_rows(model: Any) -> Array | None:
-    """Return the training rows that a classifier keeps.
-
-    Parameters
-    ----------
-    model : object
-        A fitted classifier, out of its pipelines.
-
-    Returns
-    -------
-    ndarray of shape (n_kept, n_features) or None
-        Support vectors, say; None where it keeps none, or nobody knows where.
-    """
+    """Return the training rows that a classifier keeps."""
     if isinstance(model, SVC | NuSVC):
         return to_dense(model.support_vectors_)
     if isinstance(model, LibsvmClassifier):

@@ -26,20 +26,6 @@ def find_borders(source: Source, below: Array, above: Array, *, tolerance: float
     that it is quick on a smooth decision and cannot diverge on any. A line ends when its
     decision value is below the tolerance; a source that jumps across zero never gets there,
     and its line ends when the bracket has shrunk to nothing.
-
-    Parameters
-    ----------
-    source : Source
-        Gives decision values and gradients.
-    below, above : ndarray of shape (n_lines, n_features)
-        The two ends of each line: decision value below zero, and above.
-    tolerance : float
-        The largest absolute decision value of a border point.
-
-    Returns
-    -------
-    Borders
-        Points and normals, each of shape (n_lines, n_features), in the order of the lines.
     """
     span = above - below
     low, high = np.zeros(len(span)), np.ones(len(span))

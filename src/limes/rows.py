@@ -23,22 +23,7 @@ MIN_CLASS_ROWS = 10
 
 
 def blocks(X: Any, n_values: int = 1) -> Iterator[tuple[slice, NDArray[np.floating[Any]]]]:
-    """Go through rows a block at a time, sparse ones made dense on the way.
-
-    Parameters
-    ----------
-    X : ndarray or sparse matrix of shape (n_rows, n_features)
-        Rows. Dense ones are passed on as views.
-    n_values : int, default=1
-        Numbers that a row brings forth.
-
-    Yields
-    ------
-    place : slice
-        Where the block stands.
-    block : ndarray
-        Its rows.
-    """
+    """Go through rows a block at a time, sparse ones made dense on the way."""
     size = max(1, min(BLOCK_ROWS, BLOCK_NUMBERS // max(X.shape[1], n_values, 1)))
     for start in range(0, X.shape[0], size):
         place = slice(start, min(start + size, X.shape[0]))
@@ -48,22 +33,7 @@ def blocks(X: Any, n_values: int = 1) -> Iterator[tuple[slice, NDArray[np.floati
 def choose_rows(
     n_rows: int, n_features: int, *, codes: Codes | None, rng: np.random.Generator
 ) -> Codes:
-    """Choose the rows to learn from: all, or a random part of many.
-
-    Parameters
-    ----------
-    n_rows, n_features : int
-        Shape of what there is.
-    codes : ndarray of shape (n_rows,), or None
-        Class numbers where they are known, -1 where not: a rare class keeps all its rows.
-    rng : Generator
-        Draws.
-
-    Returns
-    -------
-    ndarray of int
-        Row numbers, ascending.
-    """
+    """Choose the rows to learn from: all, or a random part of many."""
     limit = max(1, min(MAX_ROWS, MAX_NUMBERS // max(n_features, 1)))
     if n_rows <= limit:
         return np.arange(n_rows)
@@ -77,20 +47,7 @@ def choose_rows(
 
 
 def keep_aside(codes: Codes, rng: np.random.Generator) -> NDArray[np.bool_]:
-    """Choose rows that the search must not see, so that agreement can be measured on them.
-
-    Parameters
-    ----------
-    codes : ndarray of shape (n_rows,)
-        Class numbers; each class gives its share, a small one none.
-    rng : Generator
-        Draws.
-
-    Returns
-    -------
-    ndarray of bool of shape (n_rows,)
-        True for a row kept aside.
-    """
+    """Choose rows that the search must not see, so that agreement can be measured on them."""
     counts = np.bincount(codes)
     share = np.floor(counts * min(ASIDE_SHARE, MAX_ASIDE / len(codes)))
     share[counts < MIN_CLASS_ROWS] = 0
@@ -102,16 +59,6 @@ def keep_aside(codes: Codes, rng: np.random.Generator) -> NDArray[np.bool_]:
 
 def place_in_class(codes: Codes) -> Codes:
     """Return how many earlier rows have the same class.
-
-    Parameters
-    ----------
-    codes : ndarray of shape (n_rows,)
-        Class numbers.
-
-    Returns
-    -------
-    ndarray of shape (n_rows,)
-        0 for the first row of each class, 1 for the second, and so on.
 
     Examples
     --------

@@ -34,16 +34,6 @@ def write_source(
 ) -> None:
     """Write a trained classifier as arrays, so that reading it cannot run anything.
 
-    Parameters
-    ----------
-    model : classifier
-        A ``LibsvmClassifier``, ``AGFClassifier``, ``KernelDensityClassifier`` or one of
-        ``liblinear_classifier``, perhaps in a ``Pipeline`` after ``standardizer()``.
-    path : path-like
-        File to write.
-    names : tuple of str or None, default=None
-        Names of the features.
-
     Examples
     --------
     >>> import tempfile
@@ -73,22 +63,7 @@ def write_source(
 def read_source(
     path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES
 ) -> tuple[Any, tuple[str, ...] | None]:
-    """Read a classifier that ``write_source`` wrote, trusting nothing in the file.
-
-    Parameters
-    ----------
-    path : path-like
-        File to read.
-    max_bytes : int, default=2**32
-        Largest file to read.
-
-    Returns
-    -------
-    model : classifier
-        Fitted.
-    names : tuple of str or None
-        Names of the features.
-    """
+    """Read a classifier that ``write_source`` wrote, trusting nothing in the file."""
     container = read_container(path, max_bytes=max_bytes)
     kind, plain, arrays = _check_header(container)
     try:
@@ -104,18 +79,7 @@ def read_source(
 
 
 def is_source(path: str | os.PathLike[str]) -> bool:
-    """Tell whether a model file holds a source, not borders.
-
-    Parameters
-    ----------
-    path : path-like
-        A file in the form of limes' model files.
-
-    Returns
-    -------
-    bool
-        True for what ``write_source`` wrote.
-    """
+    """Tell whether a model file holds a source, not borders."""
     return "source" in read_container(path, max_bytes=MAX_BYTES).header
 
 

@@ -31,20 +31,6 @@ class SvmMachine:
     number. The arrays themselves keep LIBSVM's signs, whose own decision values are positive for
     the first class, so that model files pass through unchanged.
 
-    Parameters
-    ----------
-    kernel : Kernel
-        Kernel with its constants.
-    vectors : array-like of shape (n_vectors, n_features)
-        Support vectors, those of class 0 first, then those of class 1 and so on.
-    dual_coef : array-like of shape (n_classes - 1, n_vectors)
-        LIBSVM's ``sv_coef``: for a vector of class i, the row j - 1 (j > i) or j (j < i) holds
-        its coefficient in the pair of i and j.
-    intercepts : array-like of shape (n_pairs,)
-        LIBSVM's ``-rho``.
-    n_support : array-like of int of shape (n_classes,)
-        Number of support vectors of each class.
-
     Examples
     --------
     >>> machine = SvmMachine(
@@ -60,10 +46,17 @@ class SvmMachine:
     array([[1., 0.]])
     """
 
+    # Kernel with its constants.
     kernel: Kernel
+    # Shape (n_vectors, n_features). Support vectors, those of class 0 first, then those of class 1
+    # and so on.
     vectors: Array
+    # Shape (n_classes - 1, n_vectors). LIBSVM's ``sv_coef``: for a vector of class i, the row j - 1
+    # (j > i) or j (j < i) holds its coefficient in the pair of i and j.
     dual_coef: Array
+    # Shape (n_pairs,). LIBSVM's ``-rho``.
     intercepts: Array
+    # Shape (n_classes,). Number of support vectors of each class.
     n_support: NDArray[np.intp]
 
     def __post_init__(self) -> None:
@@ -76,18 +69,7 @@ class SvmMachine:
 
     @classmethod
     def from_sklearn(cls, svc: Any) -> Self:
-        """Take the arrays out of a fitted ``SVC`` or ``NuSVC``.
-
-        Parameters
-        ----------
-        svc : SVC or NuSVC
-            Fitted, on dense or sparse rows, with one of the four kernels.
-
-        Returns
-        -------
-        SvmMachine
-            Its classes in the order of ``svc.classes_``.
-        """
+        """Take the arrays out of a fitted ``SVC`` or ``NuSVC``."""
         if not isinstance(svc, SVC | NuSVC):
             raise TypeError(f"expected a fitted SVC or NuSVC, got {svc!r}.")
         check_is_fitted(svc)
@@ -103,18 +85,7 @@ class SvmMachine:
         )
 
     def reordered(self, order: ArrayLike) -> Self:
-        """Return the same machine with its classes numbered otherwise.
-
-        Parameters
-        ----------
-        order : array-like of int of shape (n_classes,)
-            The present numbers of the classes, in the order wanted.
-
-        Returns
-        -------
-        SvmMachine
-            A pair whose classes change places changes its signs, and so decides the same.
-        """
+        """Return the same machine with its classes numbered otherwise."""
         order = np.asarray(order)
         ends = np.cumsum(self.n_support)
         places = [np.arange(ends[old] - self.n_support[old], ends[old]) for old in order]
@@ -143,18 +114,7 @@ class SvmMachine:
         return int(self.vectors.shape[1])
 
     def values(self, X: ArrayLike) -> Array:
-        """Return the decision values of all pairs; each kernel is computed once.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_rows, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_pairs)
-            Positive for the second class of the pair.
-        """
+        """Return the decision values of all pairs; each kernel is computed once."""
         rows = self._check_rows(X)
         # Pair by pair in memory, as everybody goes through them.
         values = np.empty((rows.shape[0], len(self.intercepts)), order="F")
@@ -166,20 +126,7 @@ class SvmMachine:
         return values
 
     def pair_values(self, X: ArrayLike, first: int, second: int) -> Array:
-        """Return the decision values of one pair, from its own support vectors alone.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_rows, n_features)
-            Rows.
-        first, second : int
-            Numbers of the classes, the smaller first.
-
-        Returns
-        -------
-        ndarray of shape (n_rows,)
-            Positive for ``second``.
-        """
+        """Return the decision values of one pair, from its own support vectors alone."""
         rows = self._check_rows(X)
         intercept, sides = self._pair_sides(first, second)
         values = np.full(rows.shape[0], -intercept)
@@ -189,41 +136,13 @@ class SvmMachine:
         return values
 
     def pair_gradients(self, X: ArrayLike, first: int, second: int) -> Array:
-        """Return the gradient of one pair's decision value at each row.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_rows, n_features)
-            Rows.
-        first, second : int
-            Numbers of the classes, the smaller first.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_features)
-            Direction in which ``second`` becomes likelier.
-        """
+        """Return the gradient of one pair's decision value at each row."""
         return self.pair_values_and_gradients(X, first, second)[1]
 
     def pair_values_and_gradients(
         self, X: ArrayLike, first: int, second: int
     ) -> tuple[Array, Array]:
-        """Return both for one pair, at little more than the price of the values.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_rows, n_features)
-            Rows.
-        first, second : int
-            Numbers of the classes, the smaller first.
-
-        Returns
-        -------
-        values : ndarray of shape (n_rows,)
-            What ``pair_values`` gives.
-        gradients : ndarray of shape (n_rows, n_features)
-            What ``pair_gradients`` gives.
-        """
+        """Return both for one pair, at little more than the price of the values."""
         rows = self._check_rows(X)
         intercept, sides = self._pair_sides(first, second)
         values, gradients = np.full(rows.shape[0], -intercept), np.zeros(rows.shape)

@@ -63,22 +63,7 @@ def time_in_turns(
 
 
 def affordable_rows(ask: Callable[[Any], Any], rows: NDArray[Any], *, seconds: float) -> int:
-    """Return how many rows one call may have to stay below a time, after a first call.
-
-    Parameters
-    ----------
-    ask : callable
-        From rows to labels.
-    rows : ndarray of shape (n_rows, n_features)
-        All there are.
-    seconds : float
-        What a call may take.
-
-    Returns
-    -------
-    int
-        From ``PROBE_ROWS`` to all rows.
-    """
+    """Return how many rows one call may have to stay below a time, after a first call."""
     probe = rows[:PROBE_ROWS]
     ask(probe)
     a_row = _quickest(lambda: ask(probe), 0.0).seconds / len(probe)

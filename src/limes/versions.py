@@ -11,12 +11,6 @@ PACKAGES = ("limes", "numpy", "scipy", "scikit-learn", "joblib", "threadpoolctl"
 def versions() -> dict[str, str]:
     """Return versions and machine as words, for a result row or a bug report.
 
-    Returns
-    -------
-    dict of str to str
-        Name to version; ``cpu path`` is the core's choice, which the environment variable
-        ``LIMES_CPU`` can force.
-
     Examples
     --------
     >>> sorted(versions())[:2]

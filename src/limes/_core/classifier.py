@@ -15,26 +15,6 @@ Array = NDArray[Any]
 class Classifier:
     """Maps and the rule that joins their values, which names the class of a row.
 
-    Parameters
-    ----------
-    maps : Maps
-        What is asked first.
-    rule : str, default="own"
-        ``"own"``: what ``maps.classify`` does; ``"highest"``: the class of the highest of all
-        values; ``"coupled"``: the most probable class, from maps of all pairs; ``"walk"``: the leaf
-        of a tree with a map at each fork; ``"shortlist"``, ``"coupled shortlist"``: a map of all
-        classes names a few, and the pairs of these vote or are coupled.
-    pairs : Maps, optional
-        Of a shortlist: one map a pair.
-    children : array-like of shape (n_maps, 2), optional
-        Of a tree: where the sides of each fork lead, to a later map or to the class c, as -1 - c.
-    shortlist : tuple of (n_named, reach, trust), optional
-        Of a shortlist: how many classes it may name, how far below the highest they may be, and
-        the share of a pair's own map in its value.
-    referee : callable, optional
-        From the list of all values of a row to its class: asked by the coupled rules where two
-        classes are as probable as rounding can tell.
-
     Notes
     -----
     Far from zero, where a sum could overflow, only the direction of a row matters: a row with a
@@ -74,41 +54,11 @@ class Classifier:
         return self._native.n_classes
 
     def classify(self, X: Array, *, n_threads: int = 1) -> NDArray[np.intp]:
-        """Name the class of each row.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n_rows, n_features)
-            Rows, float32 or float64.
-        n_threads : int, default=1
-            See `thread_count`.
-
-        Returns
-        -------
-        ndarray of shape (n_rows,)
-            The number of the class.
-        """
+        """Name the class of each row."""
         return self.label(X, self._numbers, n_threads=n_threads)[0]
 
     def label(self, X: Array, labels: Array, *, n_threads: int = 1) -> tuple[Array, int]:
-        """Label each row, and look for rows that have no label.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n_rows, n_features)
-            Rows, float32 or float64.
-        labels : ndarray of shape (n_classes,)
-            One a class, of any type but objects.
-        n_threads : int, default=1
-            See `thread_count`.
-
-        Returns
-        -------
-        labels : ndarray of shape (n_rows,)
-            Labels.
-        refused : int
-            The first row with a number that is not finite in the arithmetic of the maps, or -1.
-        """
+        """Label each row, and look for rows that have no label."""
         if labels.dtype.hasobject:
             raise TypeError("labels must not be objects: label rows with their numbers instead.")
         shape = np.shape(X)
@@ -121,16 +71,6 @@ class Classifier:
 
     def within(self, X: Array) -> Array:
         """Return the rows as the rule reads them: those beyond the range are moved towards zero.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n_rows, n_features)
-            Rows of finite numbers.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_features)
-            ``X`` itself where all are within.
 
         Examples
         --------
@@ -151,16 +91,6 @@ class Classifier:
         It takes a float32 or float64 array of one dimension, or a sequence of numbers, and
         returns a label; a two-dimensional array gives a list of labels. A wrong shape or type
         raises; a row with a NaN or an infinity is class 0.
-
-        Parameters
-        ----------
-        labels : iterable, optional
-            One label a class; by default the number of the class.
-
-        Returns
-        -------
-        callable
-            From a row to its label.
 
         Examples
         --------

@@ -20,21 +20,6 @@ def factor_functions(functions: Array, projection: Array, blend: int) -> Factors
 
     A blend of k points then costs k times the few terms of the projection, and all features once.
 
-    Parameters
-    ----------
-    functions : ndarray of shape (n_points, n_values, n_features)
-        Slopes.
-    projection : ndarray of shape (n_features, n_search)
-        What rows are multiplied by before the search.
-    blend : int
-        Number of points whose functions are averaged.
-
-    Returns
-    -------
-    tuple of (base, local), or None
-        ``functions = base + local @ projection.T``, of shapes (n_values, n_features) and
-        (n_points, n_values, n_search); None where they are not like that, or it would not pay.
-
     Examples
     --------
     >>> functions = np.array([[[1.0, 2.0, 3.0]], [[1.0, 2.0, 6.0]], [[1.0, 2.0, 3.0]]])

@@ -23,19 +23,6 @@ def group_points(weights: Array, biases: Array) -> Grouping | None:
     """Group the points of a map that lie near one another.
 
     Any grouping gives the same answers; a good one rules out more points at once.
-
-    Parameters
-    ----------
-    weights : ndarray of shape (n_points, n_search)
-        The points, as the scores use them.
-    biases : ndarray of shape (n_points,)
-        Their biases.
-
-    Returns
-    -------
-    tuple of (groups, origin, squares, constant), or None
-        The group of each point and the metric that the scores stand for; None where it would not
-        pay, or where the scores are not squared distances.
     """
     n_points, n_search = weights.shape
     if n_points < FEWEST_POINTS or n_search > MOST_TERMS:

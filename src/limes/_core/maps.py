@@ -21,29 +21,6 @@ class Maps:
     ``biases[i] - z @ weights[i]``; the lowest score is the nearest point, the lowest index among
     equals. Its values are ``offsets[i, c] + functions[i, c] @ t``.
 
-    Parameters
-    ----------
-    center : array-like of shape (n_features,)
-        Taken from every row, in one exact operation: it keeps float32 accurate far from zero.
-    maps : iterable of tuple
-        ``(weights, biases, functions, offsets)`` of each map, of shapes
-        (n_points, n_search), (n_points,), (n_points, n_values, n_features), (n_points, n_values).
-    projection : array-like of shape (n_features, n_search), optional
-        The search runs in these directions; the linear functions keep all features.
-    blend : int, default=1
-        How many of the nearest points share in a value, each by how much nearer it is than the
-        next one after them. At most one less than there are points.
-    double : bool, default=False
-        Compute in float64 instead of float32.
-    pairs : array-like of shape (n_maps, 2), optional
-        The two class numbers that each map votes between in `classify`, the second one where its
-        value is above zero. Every map must have one value.
-    grouped : bool, default=True
-        Whether the search of a large map without blending may rule out groups of points by their
-        distance. The answers are the same, to the bit.
-    cpu : str, optional
-        One of ``cpu_paths()``; by default ``cpu_path()``.
-
     Notes
     -----
     A row's answer does not depend on the other rows, on the number of threads or on the strides.
@@ -99,45 +76,13 @@ class Maps:
     def nearest(
         self, X: Array, out: Array | None = None, *, index: int = 0, n_threads: int = 1
     ) -> Array:
-        """Find the nearest point of each row in one of the maps.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n_rows, n_features)
-            Rows, float32 or float64.
-        out : ndarray of shape (n_rows,), optional
-            Where to write, int32 and contiguous.
-        index : int, default=0
-            Which map.
-        n_threads : int, default=1
-            See `thread_count`.
-
-        Returns
-        -------
-        ndarray of shape (n_rows,)
-            The index of the nearest point, the lowest among equals.
-        """
+        """Find the nearest point of each row in one of the maps."""
         out = np.empty(_count(X), dtype=np.int32) if out is None else out
         self._native.nearest(X, out, index, n_threads)
         return out
 
     def decide(self, X: Array, out: Array | None = None, *, n_threads: int = 1) -> Array:
-        """Evaluate all maps.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n_rows, n_features)
-            Rows, float32 or float64.
-        out : ndarray of shape (n_rows, n_values), optional
-            Where to write, of type `dtype` and contiguous.
-        n_threads : int, default=1
-            See `thread_count`.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_values)
-            The values of all maps side by side.
-        """
+        """Evaluate all maps."""
         out = np.empty((_count(X), self.n_values), dtype=self.dtype) if out is None else out
         self._native.decide(X, out, n_threads)
         return out
@@ -145,24 +90,7 @@ class Maps:
     def decide_some(
         self, X: Array, which: Array, out: Array | None = None, *, n_threads: int = 1
     ) -> Array:
-        """Evaluate only the maps that each row names.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n_rows, n_features)
-            Rows, float32 or float64.
-        which : ndarray of shape (n_rows, n_slots)
-            Numbers of maps, int32 and contiguous; -1 for none.
-        out : ndarray of shape (n_rows, n_slots, n_values of one map), optional
-            Where to write, of type `dtype` and contiguous.
-        n_threads : int, default=1
-            See `thread_count`.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_slots, n_values of one map)
-            The values; NaN where no map is named.
-        """
+        """Evaluate only the maps that each row names."""
         if out is None:
             n_each = self.n_values // self._native.n_maps
             out = np.empty((*np.shape(which), n_each), dtype=self.dtype)
@@ -175,20 +103,6 @@ class Maps:
         A single map names the class of its highest value, the lowest class among equals; with
         one value, class 1 where it is above zero. Maps with `pairs` name the class with most
         votes, the lowest among equals.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n_rows, n_features)
-            Rows, float32 or float64.
-        out : ndarray of shape (n_rows,), optional
-            Where to write, int32 and contiguous.
-        n_threads : int, default=1
-            See `thread_count`.
-
-        Returns
-        -------
-        ndarray of shape (n_rows,)
-            The number of the class.
         """
         out = np.empty(_count(X), dtype=np.int32) if out is None else out
         self._native.classify(X, out, n_threads)

@@ -10,11 +10,6 @@ VARIABLE = "LIMES_CPU"
 def cpu_paths() -> list[str]:
     """List the compiled paths that this processor can run.
 
-    Returns
-    -------
-    list of str
-        The fastest first; ``"generic"``, which runs anywhere, last.
-
     Examples
     --------
     >>> cpu_paths()[-1]
@@ -28,11 +23,6 @@ def cpu_path() -> str:
 
     The environment variable ``LIMES_CPU`` forces one of ``cpu_paths()``. It is read when the core
     is first needed, as `limes` imports its parts; anything else in it is an ``ImportError`` there.
-
-    Returns
-    -------
-    str
-        One of ``cpu_paths()``.
 
     Examples
     --------

@@ -17,15 +17,6 @@ class RbfVectors:
     The kernels of a few rows and vectors at a time stay in the processor: no array of rows by
     vectors is made, and the exponential is that of the core.
 
-    Parameters
-    ----------
-    vectors : array-like of shape (n_vectors, n_features)
-        Vectors s_i.
-    gamma : float
-        Inverse squared width of the kernel, 0 or more.
-    cpu : str, optional
-        One of ``cpu_paths()``; by default ``cpu_path()``.
-
     Examples
     --------
     >>> ready = RbfVectors([[0.0], [2.0]], 0.5)
@@ -37,22 +28,7 @@ class RbfVectors:
         self._native = _native.RbfVectors(_plain(vectors), float(gamma), cpu or cpu_path())
 
     def sums(self, X: Array, weights: ArrayLike, *, n_threads: int = 1) -> Array:
-        """Return the weighted sums of the kernels of each row.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n_rows, n_features)
-            Rows, float32 or float64.
-        weights : array-like of shape (n_vectors, n_outputs)
-            Weights c_iq.
-        n_threads : int, default=1
-            See `thread_count`.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_outputs)
-            sum_i c_iq exp(-gamma |x - s_i|²), float64.
-        """
+        """Return the weighted sums of the kernels of each row."""
         plain = _plain(weights)
         sums = np.empty((len(X), plain.shape[1] if plain.ndim == 2 else 0))
         self._native.sums(X, plain, sums, n_threads)
@@ -61,22 +37,7 @@ class RbfVectors:
     def sums_and_gradients(
         self, X: Array, weights: ArrayLike, *, n_threads: int = 1
     ) -> tuple[Array, Array]:
-        """Return the weighted sum of the kernels of each row, and its gradient.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n_rows, n_features)
-            Rows, float32 or float64.
-        weights : array-like of shape (n_vectors,)
-            Weights c_i.
-        n_threads : int, default=1
-            See `thread_count`.
-
-        Returns
-        -------
-        tuple of ndarray
-            The sums, (n_rows,), and their gradients by x, (n_rows, n_features), float64.
-        """
+        """Return the weighted sum of the kernels of each row, and its gradient."""
         sums = np.empty((len(X), 1))
         gradients = np.empty((len(X), self._native.n_features))
         columns = _plain(weights)[..., None]

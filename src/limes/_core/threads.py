@@ -14,17 +14,6 @@ def thread_count(n_jobs: int | None = None) -> int:
     ``LOKY_MAX_CPU_COUNT``), within ``OMP_NUM_THREADS`` and threadpoolctl's limits, and is 1 inside
     a joblib or Dask worker that has no processor to spare.
 
-    Parameters
-    ----------
-    n_jobs : int, optional
-        As everywhere in scikit-learn: ``None`` is 1 unless a ``joblib.parallel_config`` says
-        otherwise, -1 all processors, -2 all but one.
-
-    Returns
-    -------
-    int
-        At least 1.
-
     Examples
     --------
     >>> thread_count()
@@ -46,11 +35,6 @@ def thread_count(n_jobs: int | None = None) -> int:
 
 def check_jobs(n_jobs: Any) -> None:
     """Refuse what is no number of jobs.
-
-    Parameters
-    ----------
-    n_jobs : object
-        As a user gave it.
 
     Examples
     --------

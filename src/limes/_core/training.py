@@ -14,35 +14,24 @@ Array32 = NDArray[np.float32]
 
 @dataclass(frozen=True, eq=False)
 class TrainedMap:
-    """A map in training: a linear function everywhere, and a local one about each point.
+    """A map in training: a linear function everywhere, and a local one about each point."""
 
-    Parameters
-    ----------
-    points : ndarray of shape (n_points, n_search)
-        Where rows are searched; they move.
-    anchors : ndarray of shape (n_points, n_search)
-        Where the local functions are centred; they stay.
-    radius : float
-        Unit of length of the local functions.
-    slopes : ndarray of shape (n_points, n_outputs, n_search)
-        Of the local functions, a unit of length.
-    levels : ndarray of shape (n_points, n_outputs)
-        Of the local functions, at their anchors.
-    base_slopes : ndarray of shape (n_outputs, n_features)
-        Of the function that holds everywhere.
-    base_levels : ndarray of shape (n_outputs,)
-        Its value at zero.
-    components : ndarray of shape (n_search, n_features), or None
-        What rows are projected to where they are searched; None where they are not. They turn.
-    """
-
+    # Shape (n_points, n_search). Where rows are searched; they move.
     points: Array32
+    # Shape (n_points, n_search). Where the local functions are centred; they stay.
     anchors: Array32
+    # Unit of length of the local functions.
     radius: float
+    # Shape (n_points, n_outputs, n_search). Of the local functions, a unit of length.
     slopes: Array32
+    # Shape (n_points, n_outputs). Of the local functions, at their anchors.
     levels: Array32
+    # Shape (n_outputs, n_features). Of the function that holds everywhere.
     base_slopes: Array32
+    # Shape (n_outputs,). Its value at zero.
     base_levels: Array32
+    # Shape (n_search, n_features). What rows are projected to where they are searched; None where
+    # they are not. They turn.
     components: Array32 | None = None
 
     @classmethod
@@ -89,34 +78,7 @@ def train(
     decay: float,
     seed: int,
 ) -> float:
-    """Fit a map in place, by Adam on the cross-entropy against probabilities.
-
-    Parameters
-    ----------
-    start : TrainedMap
-        The map, as it stands; changed in place.
-    rows : ndarray of shape (n_rows, n_features)
-        Rows, float32 and C-ordered.
-    targets : ndarray of shape (n_rows, n_outputs)
-        What the source says: one probability for one output, else one for each.
-    weights : ndarray of shape (n_rows,)
-        How much each row counts.
-    blend : int
-        Number of nearest points whose functions are averaged.
-    n_epochs, n_batch : int
-        Times through the rows, and rows between two steps.
-    rates : tuple of float
-        Largest steps of the local functions, the points, the base function and the components.
-    decay : float
-        Pull of the local functions towards zero.
-    seed : int
-        Order of the rows.
-
-    Returns
-    -------
-    float
-        Mean loss of the last epoch.
-    """
+    """Fit a map in place, by Adam on the cross-entropy against probabilities."""
     n_points = len(start.points)
     return _native.fit_map(
         rows,

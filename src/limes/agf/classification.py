@@ -30,20 +30,7 @@ class GaussianVote(ClassifierMixin, BaseEstimator):
     """The common part of classifiers by Gaussian weights; subclasses choose the width."""
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Store the training rows, in order of class, and choose the bandwidth.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-            Training rows.
-        y : array-like of shape (n_rows,)
-            Their classes.
-
-        Returns
-        -------
-        Self
-            The fitted classifier.
-        """
+        """Store the training rows, in order of class, and choose the bandwidth."""
         rows, labels = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(labels)
         self.classes_, codes = np.unique(labels, return_inverse=True)
@@ -55,18 +42,7 @@ class GaussianVote(ClassifierMixin, BaseEstimator):
         return self
 
     def predict_proba(self, X: ArrayLike) -> Array:
-        """Return the probability of each class at each row.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-            Rows to classify.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_classes)
-            The share of each of ``classes_`` in the weights of the training rows.
-        """
+        """Return the probability of each class at each row."""
         placed = self._place(X)
         probabilities = np.empty((len(placed), len(self.classes_)))
         for part in neighbourhoods(self._training, placed, self._scope):
@@ -74,34 +50,12 @@ class GaussianVote(ClassifierMixin, BaseEstimator):
         return probabilities
 
     def predict(self, X: ArrayLike) -> Array:
-        """Predict the class of each row.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-            Rows to classify.
-
-        Returns
-        -------
-        ndarray of shape (n_rows,)
-            The most probable of ``classes_`` for each row, the first of equals.
-        """
+        """Predict the class of each row."""
         probabilities = self.predict_proba(X)
         return self.classes_[np.argmax(probabilities, axis=1)]
 
     def proba_gradient(self, X: ArrayLike) -> Array:
-        """Return the gradient of the probability of each class at each row.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-            Rows at which to take it.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_classes, n_features)
-            The derivatives of ``predict_proba``, the neighbours of a row held fixed.
-        """
+        """Return the gradient of the probability of each class at each row."""
         placed = self._place(X)
         gradients = np.empty((len(placed), len(self.classes_), placed.shape[1]))
         for part in neighbourhoods(self._training, placed, self._scope):

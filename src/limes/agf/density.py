@@ -27,38 +27,13 @@ class LocalDensity(DensityMixin, BaseEstimator):
     """The common part of densities that adapt to the training rows around a row."""
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:
-        """Store the training rows.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-            Rows drawn from the density.
-        y : object, default=None
-            Not used; here for pipelines.
-
-        Returns
-        -------
-        Self
-            The fitted density.
-        """
+        """Store the training rows."""
         self._training = TrainingRows.from_rows(validate_data(self, X, dtype=np.float64))
         self._settle()
         return self
 
     def score_samples(self, X: ArrayLike) -> Array:
-        """Return the logarithm of the density at each row.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-            Rows at which to estimate it.
-
-        Returns
-        -------
-        ndarray of shape (n_rows,)
-            Log densities; infinite where training rows coincide with a row in the number
-            that the estimate looks at.
-        """
+        """Return the logarithm of the density at each row."""
         check_is_fitted(self)
         rows = validate_data(self, X, dtype=np.float64, reset=False)
         log_lengths = self._log_lengths(self._training.place(rows))
@@ -66,20 +41,7 @@ class LocalDensity(DensityMixin, BaseEstimator):
         return self._log_share() - self._training.n_features * log_lengths
 
     def score(self, X: ArrayLike, y: object = None) -> float:
-        """Return the log likelihood of rows: the sum of their log densities.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-            Rows to judge the density by.
-        y : object, default=None
-            Not used; here for pipelines.
-
-        Returns
-        -------
-        float
-            The log likelihood.
-        """
+        """Return the log likelihood of rows: the sum of their log densities."""
         return float(np.sum(self.score_samples(X)))
 
     def _balance(self) -> float:

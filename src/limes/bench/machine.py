@@ -18,11 +18,6 @@ COMMON = ("python", "limes", "numpy", "scikit-learn")
 def machine() -> str:
     """Describe the processor.
 
-    Returns
-    -------
-    str
-        Its name, how many processors this process may use, and the path of the compiled core.
-
     Examples
     --------
     >>> machine()  # doctest: +SKIP
@@ -34,16 +29,6 @@ def machine() -> str:
 @cache
 def versions(package: str) -> str:
     """Tell the versions of Python, limes and what a peer needs.
-
-    Parameters
-    ----------
-    package : str
-        Modules that it imports, with spaces between; what is not installed is left out.
-
-    Returns
-    -------
-    str
-        Names and versions.
 
     Examples
     --------

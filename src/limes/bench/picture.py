@@ -43,20 +43,7 @@ TITLES = {
 
 
 def save_pictures(rows: Sequence[Row], folder: Path) -> list[Path]:
-    """Draw one picture for each dataset, a panel for each number of threads.
-
-    Parameters
-    ----------
-    rows : sequence of Row
-        Of any number of runs; the last one of each dataset is drawn.
-    folder : Path
-        Where the pictures go.
-
-    Returns
-    -------
-    list of Path
-        Their files.
-    """
+    """Draw one picture for each dataset, a panel for each number of threads."""
     ordered = sorted(latest(rows), key=lambda row: row.dataset)
     paths = []
     for dataset, group in groupby(ordered, lambda row: row.dataset):
@@ -66,18 +53,7 @@ def save_pictures(rows: Sequence[Row], folder: Path) -> list[Path]:
 
 
 def draw_dataset(rows: Sequence[Row]) -> Any:
-    """Draw the results of one dataset.
-
-    Parameters
-    ----------
-    rows : sequence of Row
-        Of one dataset and one run for each number of threads.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        One panel for each number of threads.
-    """
+    """Draw the results of one dataset."""
     threads = sorted({row.threads for row in rows})
     figure = new_figure(figsize=(2.2 + 4.6 * len(threads), 4.6), layout="constrained")
     panels = figure.subplots(1, len(threads), sharex=True, sharey=True, squeeze=False)[0]
@@ -92,15 +68,7 @@ def draw_dataset(rows: Sequence[Row]) -> Any:
 
 
 def draw_skill_over_time(rows: Sequence[Row], ax: "Axes") -> None:
-    """Draw one mark a method; those of one family are joined and told by their sizes.
-
-    Parameters
-    ----------
-    rows : sequence of Row
-        Of one dataset and number of threads. A method for single rows only is not drawn.
-    ax : matplotlib.axes.Axes
-        Where to draw.
-    """
+    """Draw one mark a method; those of one family are joined and told by their sizes."""
     shown = [row for row in rows if row.microseconds_a_row is not None]
     for family, group in groupby(shown, _family):
         _draw_family(family, list(group), ax)

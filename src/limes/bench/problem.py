@@ -120,13 +120,7 @@ def load_problem(
 
 
 def check_name(name: str) -> None:
-    """Refuse what is neither a dataset nor a file, before anything long begins.
-
-    Parameters
-    ----------
-    name : str
-        As for `load_problem`.
-    """
+    """Refuse what is neither a dataset nor a file, before anything long begins."""
     if not _is_path(name):
         parameters(name)
     elif not Path(name).is_file():

@@ -150,20 +150,7 @@ def latest(rows: Sequence[Row]) -> list[Row]:
 
 
 def is_measured(rows: Sequence[Row], wanted: Iterable[dict[str, Any]]) -> bool:
-    """Tell whether one run has rows with all the wanted values.
-
-    Parameters
-    ----------
-    rows : sequence of Row
-        Measured already.
-    wanted : iterable of dict
-        Values by column, one dict a row.
-
-    Returns
-    -------
-    bool
-        True where nothing is left to measure.
-    """
+    """Tell whether one run has rows with all the wanted values."""
     kept = latest(rows)
     return all(
         any(all(getattr(row, name) == value for name, value in one.items()) for row in kept)
@@ -183,18 +170,6 @@ def _parse(line: dict[str, str], path: Path) -> Row:
 
 def parse_value(word: str, kind: Any) -> Any:
     """Turn one word of a row into a value of its column's kind.
-
-    Parameters
-    ----------
-    word : str
-        As it stands in the file; an empty one may stand for None.
-    kind : type
-        Such as ``int``, or ``float | None``.
-
-    Returns
-    -------
-    object
-        Of that kind.
 
     Examples
     --------

@@ -20,24 +20,16 @@ FORMAT = 2
 
 @dataclass(frozen=True, eq=False)
 class Trained:
-    """A trained model.
+    """A trained model."""
 
-    Parameters
-    ----------
-    model : object
-        Whatever the peer asks.
-    labels : ndarray of shape (n_test,)
-        Its answers to the test rows.
-    fit_seconds : float
-        How long the training took.
-    n_bytes : int
-        Size of the model. It is taken here, since arrays that a trained model has once may have
-        become two when it is read from a file.
-    """
-
+    # Whatever the peer asks.
     model: Any
+    # Shape (n_test,). Its answers to the test rows.
     labels: Labels
+    # How long the training took.
     fit_seconds: float
+    # Size of the model. It is taken here, since arrays that a trained model has once may have
+    # become two when it is read from a file.
     n_bytes: int
 
 
@@ -92,22 +84,7 @@ class Store:
 
 
 def train(problem: Problem, peer: Peer, source: Any) -> Trained:
-    """Train the model of a peer and let it answer the test rows.
-
-    Parameters
-    ----------
-    problem : Problem
-        What it is trained for.
-    peer : Peer
-        The method.
-    source : object or None
-        The trained support vector machine, for a peer that starts from it.
-
-    Returns
-    -------
-    Trained
-        Model, answers and time.
-    """
+    """Train the model of a peer and let it answer the test rows."""
     peer.load()
     rows = peer.training_rows(problem)
     start = time.perf_counter()

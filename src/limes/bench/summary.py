@@ -15,18 +15,7 @@ HEADS = (
 
 
 def summary(rows: Sequence[Row]) -> str:
-    """Write a table with a line for each dataset where limes took part, with one thread.
-
-    Parameters
-    ----------
-    rows : sequence of Row
-        Of one run a dataset, in the order of their names.
-
-    Returns
-    -------
-    str
-        Markdown; nothing where limes took part nowhere.
-    """
+    """Write a table with a line for each dataset where limes took part, with one thread."""
     batches = [row for row in rows if row.threads == 1 and row.microseconds_a_row is not None]
     lines = [
         _of_dataset({row.method: row for row in group})

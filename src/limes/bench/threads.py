@@ -11,16 +11,6 @@ from threadpoolctl import threadpool_limits
 def n_threads_of(word: str) -> int:
     """Return a number of threads from a word: a number, or 'all' for all processors.
 
-    Parameters
-    ----------
-    word : str
-        Such as "1" or "all".
-
-    Returns
-    -------
-    int
-        At least 1.
-
     Examples
     --------
     >>> n_threads_of("2")
@@ -40,16 +30,6 @@ def limit_threads(n_threads: int) -> Iterator[None]:
     OpenMP and the BLAS libraries obey threadpoolctl, limes and scikit-learn-intelex look at the
     same limit; the latter also keeps a count of its own, which is set too so that it need not do
     so at every call. LightGBM and onnxruntime are told by their peers.
-
-    Parameters
-    ----------
-    n_threads : int
-        At least 1.
-
-    Yields
-    ------
-    None
-        The limit ends with the block.
     """
     with threadpool_limits(n_threads), _limit_onedal(n_threads):
         yield

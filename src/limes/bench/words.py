@@ -6,16 +6,6 @@ from collections.abc import Iterable
 def line(words: Iterable[str]) -> str:
     """Write one line of a Markdown table.
 
-    Parameters
-    ----------
-    words : iterable of str
-        One a column.
-
-    Returns
-    -------
-    str
-        Without an end of line.
-
     Examples
     --------
     >>> line(["sat", "0.5"])
@@ -26,16 +16,6 @@ def line(words: Iterable[str]) -> str:
 
 def number(value: float | None) -> str:
     """Write three digits that count, or that there is none.
-
-    Parameters
-    ----------
-    value : float or None
-        Not negative.
-
-    Returns
-    -------
-    str
-        A dash for None.
 
     Examples
     --------

@@ -27,13 +27,7 @@ SETTINGS = (
 
 
 def add_parser(jobs: Any) -> None:
-    """Describe the job.
-
-    Parameters
-    ----------
-    jobs : argparse subparsers
-        Where to add it.
-    """
+    """Describe the job."""
     parser = add_job(
         jobs,
         "accelerate",
@@ -53,18 +47,7 @@ def add_parser(jobs: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Find borders and write them.
-
-    Parameters
-    ----------
-    args : Namespace
-        What the parser made of the words.
-
-    Returns
-    -------
-    int
-        0.
-    """
+    """Find borders and write them."""
     from limes.accelerating import accelerate
 
     source, X, y, names = _read(args)

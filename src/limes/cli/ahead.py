@@ -18,18 +18,7 @@ MAX_WAIT_SECONDS = 5.0
 
 @contextmanager
 def read_ahead(pieces: Iterable[Piece]) -> Iterator[Iterator[Piece]]:
-    """Go through pieces that a thread fetches ahead.
-
-    Parameters
-    ----------
-    pieces : iterable
-        Read in a thread of its own; an error there is raised here.
-
-    Yields
-    ------
-    iterator
-        Of the same pieces. The thread ends when the block is left, whatever happened.
-    """
+    """Go through pieces that a thread fetches ahead."""
     waiting: queue.Queue[tuple[Any, BaseException | None]] = queue.Queue(N_WAITING)
     is_over = threading.Event()
     thread = threading.Thread(target=_fetch, args=(pieces, waiting, is_over), daemon=True)

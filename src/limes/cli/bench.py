@@ -10,13 +10,7 @@ from limes.cli.terminal import show
 
 
 def add_parser(jobs: Any) -> None:
-    """Describe the job.
-
-    Parameters
-    ----------
-    jobs : argparse subparsers
-        Where to add it.
-    """
+    """Describe the job."""
     parser = add_job(
         jobs,
         "bench",
@@ -39,18 +33,7 @@ def add_parser(jobs: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Measure what was asked for, then draw all there is.
-
-    Parameters
-    ----------
-    args : Namespace
-        What the parser made of the words.
-
-    Returns
-    -------
-    int
-        0, or 1 where a method failed.
-    """
+    """Measure what was asked for, then draw all there is."""
     from dataclasses import asdict
 
     from limes.bench.picture import save_pictures

@@ -14,36 +14,17 @@ from limes.files import LabelParts, RowOptions, create_rows, join_labels, open_r
 
 @dataclass(frozen=True, eq=False)
 class Scan:
-    """What a first reading of a file tells.
+    """What a first reading of a file tells."""
 
-    Parameters
-    ----------
-    n_rows, n_features : int
-        Of the whole file.
-    labels : ndarray of shape (n_rows,), or None
-        Of one type; None where the file has none.
-    """
-
+    # Of the whole file.
     n_rows: int
     n_features: int
+    # Shape (n_rows,). Of one type; None where the file has none.
     labels: NDArray[Any] | None
 
 
 def scan_rows(path: Path, options: RowOptions) -> Scan:
-    """Read a file for its labels and its width.
-
-    Parameters
-    ----------
-    path : Path
-        File of rows.
-    options : RowOptions
-        What the user said about it.
-
-    Returns
-    -------
-    Scan
-        What was found.
-    """
+    """Read a file for its labels and its width."""
     if str(path) == "-":
         raise ValueError("the rows are read twice, so they must be in a file, got '-'.")
     n_rows = n_features = 0
@@ -66,26 +47,7 @@ def copy_rows(
     scan: Scan | None = None,
     chosen: NDArray[np.intp] | None = None,
 ) -> int:
-    """Copy rows.
-
-    Parameters
-    ----------
-    path, output : Path
-        From and to.
-    options : RowOptions
-        What the user said about the rows.
-    kind : str or None, default=None
-        Format of the output; None goes by its ending.
-    scan : Scan or None, default=None
-        From a first reading; None takes each piece as it comes.
-    chosen : ndarray of int or None, default=None
-        Numbers of the rows to copy, rising; None for all.
-
-    Returns
-    -------
-    int
-        How many were copied.
-    """
+    """Copy rows."""
     n_before = n_copied = 0
     with (
         open_rows(path, options) as rows,

@@ -9,13 +9,7 @@ from limes.cli.terminal import show, table
 
 
 def add_parser(jobs: Any) -> None:
-    """Describe the job.
-
-    Parameters
-    ----------
-    jobs : argparse subparsers
-        Where to add it.
-    """
+    """Describe the job."""
     parser = add_job(
         jobs,
         "datasets",
@@ -35,18 +29,7 @@ def add_parser(jobs: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """List datasets or write one.
-
-    Parameters
-    ----------
-    args : Namespace
-        What the parser made of the words.
-
-    Returns
-    -------
-    int
-        0.
-    """
+    """List datasets or write one."""
     if args.name is None and (args.train or args.test):
         raise ValueError("--train and --test need the NAME of a dataset.")
     if args.train or args.test:

@@ -8,13 +8,7 @@ from limes.cli.options import add_job
 
 
 def add_parser(jobs: Any) -> None:
-    """Describe the job.
-
-    Parameters
-    ----------
-    jobs : argparse subparsers
-        Where to add it.
-    """
+    """Describe the job."""
     parser = add_job(
         jobs,
         "demo",
@@ -30,34 +24,13 @@ def add_parser(jobs: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Show the whole job.
-
-    Parameters
-    ----------
-    args : Namespace
-        What the parser made of the words.
-
-    Returns
-    -------
-    int
-        0.
-    """
+    """Show the whole job."""
     demonstrate(args.rows, args.output, as_json=args.json)
     return 0
 
 
 def demonstrate(n_rows: int, picture: Path, *, as_json: bool = False) -> None:
-    """Accelerate two support vector machines, print both comparisons, draw the first's borders.
-
-    Parameters
-    ----------
-    n_rows : int
-        Training rows of the two synthetic classes.
-    picture : Path
-        Where the picture goes.
-    as_json : bool, default=False
-        Print one JSON object instead of tables.
-    """
+    """Accelerate two support vector machines, print both comparisons, draw the first's borders."""
     from limes.cli.terminal import Progress, show
 
     with Progress("accelerating a machine of two classes"):

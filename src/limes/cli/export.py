@@ -11,13 +11,7 @@ TARGETS = ("onnx", "c", "libagf")
 
 
 def add_parser(jobs: Any) -> None:
-    """Describe the job.
-
-    Parameters
-    ----------
-    jobs : argparse subparsers
-        Where to add it.
-    """
+    """Describe the job."""
     parser = add_job(
         jobs,
         "export",
@@ -41,18 +35,7 @@ def add_parser(jobs: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the other form.
-
-    Parameters
-    ----------
-    args : Namespace
-        What the parser made of the words.
-
-    Returns
-    -------
-    int
-        0.
-    """
+    """Write the other form."""
     from limes.atomic import replacing
     from limes.cli.models import open_model
 

@@ -14,13 +14,7 @@ MODEL_FRONTS = (b"\x89LIMES", b"svm_type", b"kernel_type", b"1v1", b"1vR", b"ADJ
 
 
 def add_parser(jobs: Any) -> None:
-    """Describe the job.
-
-    Parameters
-    ----------
-    jobs : argparse subparsers
-        Where to add it.
-    """
+    """Describe the job."""
     parser = add_job(
         jobs,
         "info",
@@ -34,18 +28,7 @@ def add_parser(jobs: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print what a file is.
-
-    Parameters
-    ----------
-    args : Namespace
-        What the parser made of the words.
-
-    Returns
-    -------
-    int
-        0.
-    """
+    """Print what a file is."""
     facts = _describe_model(args.rows) if _is_model(args.rows) else _describe_rows(args)
     text = pairs((name.replace("_", " "), _text(value)) for name, value in facts.items())
     show({"file": str(args.rows), **facts}, text, as_json=args.json)

@@ -37,19 +37,7 @@ MAX_MESSAGE = 600
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command.
-
-    Parameters
-    ----------
-    argv : sequence of str, default=None
-        Words after the command's name; None takes those of the process.
-
-    Returns
-    -------
-    int
-        0; 1 where something was not as it should be; 2 where the user's words or files are at
-        fault.
-    """
+    """Run the command."""
     args = make_parser().parse_args(_known_words(sys.argv[1:] if argv is None else argv))
     try:
         with _manners():
@@ -73,13 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """Describe all jobs.
-
-    Returns
-    -------
-    ArgumentParser
-        Of the whole command.
-    """
+    """Describe all jobs."""
     parser = OneLineParser(
         prog="limes",
         description="Make a slow kernel classifier fast, with the same answers.",

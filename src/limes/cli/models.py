@@ -18,23 +18,15 @@ LIBAGF_TYPES = (b"1v1", b"1vR", b"ADJ")
 
 @dataclass(frozen=True, eq=False)
 class OpenModel:
-    """A classifier from a file.
+    """A classifier from a file."""
 
-    Parameters
-    ----------
-    path : Path
-        The file.
-    kind : {"borders", "libsvm", "source"}
-        What it holds.
-    model : classifier
-        Fitted.
-    names : tuple of str or None
-        Names of the features, where it was trained on a table.
-    """
-
+    # The file.
     path: Path
+    # What it holds.
     kind: str
+    # Fitted.
     model: Any
+    # Names of the features, where it was trained on a table.
     names: tuple[str, ...] | None = None
 
     @property
@@ -67,22 +59,7 @@ class OpenModel:
         return said if said is not None or self.kind == "libsvm" else self.n_features
 
     def take(self, X: Any, rows: Path) -> tuple["OpenModel", Any]:
-        """Return the model and rows with as many features as each other.
-
-        Parameters
-        ----------
-        X : ndarray or csr_matrix of shape (n_rows, n_features)
-            Rows from a file.
-        rows : Path
-            The file, for messages.
-
-        Returns
-        -------
-        model : OpenModel
-            This one, or a LIBSVM model that knows of more features, zero in its vectors.
-        X : ndarray or csr_matrix
-            Rows, sparse ones with zeros where they name no feature.
-        """
+        """Return the model and rows with as many features as each other."""
         model, n_found = self, X.shape[1]
         if n_found > self.n_features and self.kind == "libsvm":
             model = open_model(self.path, n_features=n_found)
@@ -104,20 +81,7 @@ class OpenModel:
 
 
 def open_model(path: Path, *, n_features: int | None = None) -> OpenModel:
-    """Read a model file of any kind, whatever its name.
-
-    Parameters
-    ----------
-    path : Path
-        File.
-    n_features : int or None, default=None
-        Features of a row, for LIBSVM's models, which name only those that are not zero.
-
-    Returns
-    -------
-    OpenModel
-        Ready to predict.
-    """
+    """Read a model file of any kind, whatever its name."""
     with path.open("rb") as stream:
         front = stream.read(FRONT_BYTES)
     if front.startswith(MAGIC):

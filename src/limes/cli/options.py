@@ -11,26 +11,7 @@ FORMATS = "libsvm, csv, parquet, arrow, npy, npz or libagf"
 
 
 def add_job(jobs: Any, name: str, *, help: str, description: str, example: str) -> Any:  # noqa: A002
-    """Add a job with an example at the end of its help.
-
-    Parameters
-    ----------
-    jobs : argparse subparsers
-        Where to add it.
-    name : str
-        The job's word.
-    help : str
-        A few words for the list of jobs.
-    description : str
-        What it does.
-    example : str
-        One command, or several lines of them.
-
-    Returns
-    -------
-    ArgumentParser
-        Of the job.
-    """
+    """Add a job with an example at the end of its help."""
     lines = "\n".join(f"  {line}" for line in example.splitlines())
     parser = jobs.add_parser(name, help=help, description=description, epilog=f"example:\n{lines}")
     parser.add_argument("--json", action="store_true", help="print the result for machines")
@@ -63,20 +44,7 @@ def add_rows(parser: Any, *, help: str = "file of rows", metavar: str = "ROWS") 
 
 
 def row_options(args: argparse.Namespace, **more: Any) -> "RowOptions":
-    """Return what the user said about a file of rows.
-
-    Parameters
-    ----------
-    args : Namespace
-        From a parser with ``add_rows``.
-    **more
-        What the job itself knows, such as ``keep``.
-
-    Returns
-    -------
-    RowOptions
-        For ``open_rows``.
-    """
+    """Return what the user said about a file of rows."""
     from limes.files import RowOptions
 
     if args.features is not None and args.features < 1:

@@ -30,13 +30,7 @@ METHODS = (
 
 
 def add_parser(jobs: Any) -> None:
-    """Describe the job.
-
-    Parameters
-    ----------
-    jobs : argparse subparsers
-        Where to add it.
-    """
+    """Describe the job."""
     parser = add_job(
         jobs,
         "paper",
@@ -61,18 +55,7 @@ def add_parser(jobs: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the trials asked for, then draw all there is.
-
-    Parameters
-    ----------
-    args : Namespace
-        What the parser made of the words.
-
-    Returns
-    -------
-    int
-        0, or 1 where a trial failed.
-    """
+    """Run the trials asked for, then draw all there is."""
     from limes.paper.page import write_all
     from limes.paper.plan import ALL_METHODS, EVERYTHING, check_names
     from limes.paper.rows import latest, read_rows

@@ -10,13 +10,7 @@ from limes.cli.terminal import Progress, show
 
 
 def add_parser(jobs: Any) -> None:
-    """Describe the job.
-
-    Parameters
-    ----------
-    jobs : argparse subparsers
-        Where to add it.
-    """
+    """Describe the job."""
     parser = add_job(
         jobs,
         "predict",
@@ -42,18 +36,7 @@ def add_parser(jobs: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Predict and write, a piece at a time.
-
-    Parameters
-    ----------
-    args : Namespace
-        What the parser made of the words.
-
-    Returns
-    -------
-    int
-        0.
-    """
+    """Predict and write, a piece at a time."""
     from limes.cli.models import open_model
     from limes.files import create_answers, find_format, open_rows
 
@@ -90,26 +73,7 @@ def run(args: argparse.Namespace) -> int:
 def predict_file(
     model: Any, rows: Any, *, answers: Any, progress: Progress, with_proba: bool
 ) -> int:
-    """Label all pieces of a file.
-
-    Parameters
-    ----------
-    model : OpenModel
-        Classifier.
-    rows : RowFile
-        Rows.
-    answers : AnswerWriter
-        Where the labels go.
-    progress : Progress
-        Told of each piece.
-    with_proba : bool
-        Whether probabilities are written.
-
-    Returns
-    -------
-    int
-        Number of rows.
-    """
+    """Label all pieces of a file."""
     from limes.cli.ahead import read_ahead
 
     n_rows = 0
@@ -125,24 +89,7 @@ def predict_file(
 
 
 def predict_rows(model: Any, X: Any, *, with_proba: bool) -> tuple[Any, Any]:
-    """Return labels and, where they are asked for, probabilities: the label has the largest.
-
-    Parameters
-    ----------
-    model : OpenModel
-        Classifier.
-    X : ndarray or csr_matrix of shape (n_rows, n_features)
-        Rows.
-    with_proba : bool
-        Whether probabilities are asked for.
-
-    Returns
-    -------
-    labels : ndarray of shape (n_rows,)
-        Labels.
-    probabilities : ndarray of shape (n_rows, n_classes), or None
-        In the order of the classes.
-    """
+    """Return labels and, where they are asked for, probabilities: the label has the largest."""
     if not with_proba:
         return model.model.predict(X), None
     probabilities = model.model.predict_proba(X)

@@ -9,13 +9,7 @@ from limes.cli.terminal import show, table
 
 
 def add_parser(jobs: Any) -> None:
-    """Describe the job.
-
-    Parameters
-    ----------
-    jobs : argparse subparsers
-        Where to add it.
-    """
+    """Describe the job."""
     parser = add_job(
         jobs,
         "score",
@@ -35,18 +29,7 @@ def add_parser(jobs: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Score a model.
-
-    Parameters
-    ----------
-    args : Namespace
-        What the parser made of the words.
-
-    Returns
-    -------
-    int
-        0.
-    """
+    """Score a model."""
     from limes.cli.models import open_model
     from limes.cli.scoring import score_file
     from limes.html_report import compare_answers

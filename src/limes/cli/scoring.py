@@ -27,22 +27,7 @@ class Scored(NamedTuple):
 
 
 def score_file(models: list[OpenModel], path: Path, options: RowOptions) -> Scored:
-    """Ask models about all rows of a file, and count what they answer.
-
-    Parameters
-    ----------
-    models : list of OpenModel
-        The one to score and, perhaps, its source.
-    path : Path
-        Rows with labels.
-    options : RowOptions
-        What the user said about them.
-
-    Returns
-    -------
-    Scored
-        Nothing in it grows with the file.
-    """
+    """Ask models about all rows of a file, and count what they answer."""
     truth = LabelParts()
     tallies = [Tally(models[0].classes) for _ in models]
     kept: list[Any] = []

@@ -8,13 +8,7 @@ from limes.cli.terminal import show
 
 
 def add_parser(jobs: Any) -> None:
-    """Describe the job.
-
-    Parameters
-    ----------
-    jobs : argparse subparsers
-        Where to add it.
-    """
+    """Describe the job."""
     parser = add_job(
         jobs,
         "subsample",
@@ -38,18 +32,7 @@ def add_parser(jobs: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Choose rows and write them.
-
-    Parameters
-    ----------
-    args : Namespace
-        What the parser made of the words.
-
-    Returns
-    -------
-    int
-        0.
-    """
+    """Choose rows and write them."""
     from limes.cli.copying import copy_rows, scan_rows
     from limes.subsample import subsample_rows
 

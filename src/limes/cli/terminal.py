@@ -17,22 +17,7 @@ BAR_WIDTH = 30
 
 
 def colour(text: str, name: str, stream: TextIO) -> str:
-    """Return text in a colour, where the stream is a terminal and NO_COLOR is not set.
-
-    Parameters
-    ----------
-    text : str
-        What to colour.
-    name : str
-        One of ``COLOURS``.
-    stream : text file
-        Where it will be printed.
-
-    Returns
-    -------
-    str
-        The text, perhaps with codes around it.
-    """
+    """Return text in a colour, where the stream is a terminal and NO_COLOR is not set."""
     is_plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
     if is_plain or not stream.isatty():
         return text
@@ -40,35 +25,12 @@ def colour(text: str, name: str, stream: TextIO) -> str:
 
 
 def show(result: dict[str, Any], text: str, *, as_json: bool) -> None:
-    """Print a result: words for a person, or JSON for a machine.
-
-    Parameters
-    ----------
-    result : dict
-        Plain numbers, texts and lists.
-    text : str
-        The same to read.
-    as_json : bool
-        Which of the two.
-    """
+    """Print a result: words for a person, or JSON for a machine."""
     print(json.dumps(_plain(result), allow_nan=False) if as_json else text)
 
 
 def table(rows: Sequence[Sequence[str]], *, n_left: int = 1) -> str:
-    """Return rows as columns of equal width, the first row as their heads.
-
-    Parameters
-    ----------
-    rows : sequence of sequence of str
-        All of one length.
-    n_left : int, default=1
-        Columns set to the left; those after them are numbers, set to the right.
-
-    Returns
-    -------
-    str
-        Lines.
-    """
+    """Return rows as columns of equal width, the first row as their heads."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = [_line(row, widths, n_left) for row in rows]
     lines[0] = colour(lines[0], "bold", sys.stdout)
@@ -84,13 +46,6 @@ def pairs(entries: Iterable[tuple[str, object]]) -> str:
 
 class Progress:
     """How far a job is, drawn on a terminal's stderr once it takes longer than two seconds.
-
-    Parameters
-    ----------
-    job : str
-        What is being done.
-    total : int or None, default=None
-        Rows in all; None where that is not known, or nothing is counted.
 
     Examples
     --------

@@ -12,13 +12,7 @@ KERNELS = ("linear", "poly", "rbf", "sigmoid")
 
 
 def add_parser(jobs: Any) -> None:
-    """Describe the job.
-
-    Parameters
-    ----------
-    jobs : argparse subparsers
-        Where to add it.
-    """
+    """Describe the job."""
     parser = add_job(
         jobs,
         "train",
@@ -50,18 +44,7 @@ def add_parser(jobs: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Train a classifier and write it.
-
-    Parameters
-    ----------
-    args : Namespace
-        What the parser made of the words.
-
-    Returns
-    -------
-    int
-        0.
-    """
+    """Train a classifier and write it."""
     from limes.files import read_rows
 
     with Progress(f"reading {args.rows}"):

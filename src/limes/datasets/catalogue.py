@@ -25,41 +25,28 @@ MNIST_RUNS = (
 
 @dataclass(frozen=True)
 class Entry:
-    """What is known of a dataset before its file is opened.
+    """What is known of a dataset before its file is opened."""
 
-    Parameters
-    ----------
-    name : str
-        As in the paper.
-    kind : str
-        Of the features, as in table 1: float, integer, binary, categorical or mixed.
-    n_features : int
-        Columns of the file.
-    train_counts, test_counts : tuple of int
-        Rows of each class in the file, or of all classes together where no more is known; no
-        test counts where no split is published.
-    source, licence : str
-        Where the data were published, and on which terms.
-    note : str
-        What a user should know, such as slips in the paper's tables.
-    runs : tuple of (int, int)
-        The columns that the paper used, first and past-the-last of each run; all where empty.
-    n_train_used : int or None
-        How many training rows the paper used, from the first on, where it was not all.
-    partial_counts : tuple of int
-        Rows of each class in ``NAME_partial.npz``, where the whole is hard to get.
-    """
-
+    # As in the paper.
     name: str
+    # Of the features, as in table 1: float, integer, binary, categorical or mixed.
     kind: str
+    # Columns of the file.
     n_features: int
+    # Rows of each class in the file, or of all classes together where no more is known; no test
+    # counts where no split is published.
     train_counts: tuple[int, ...]
     test_counts: tuple[int, ...] = ()
+    # Where the data were published, and on which terms.
     source: str = LIBSVM_SITE
     licence: str = UCI
+    # What a user should know, such as slips in the paper's tables.
     note: str = ""
+    # The columns that the paper used, first and past-the-last of each run; all where empty.
     runs: tuple[tuple[int, int], ...] = ()
+    # How many training rows the paper used, from the first on, where it was not all.
     n_train_used: int | None = None
+    # Rows of each class in ``NAME_partial.npz``, where the whole is hard to get.
     partial_counts: tuple[int, ...] = ()
 
     @property

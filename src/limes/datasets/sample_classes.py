@@ -82,16 +82,6 @@ def sample_classes(
 def densities(X: ArrayLike) -> NDArray[np.float64]:
     """Return the density of each class at each row.
 
-    Parameters
-    ----------
-    X : array-like of shape (n_rows, 2)
-        Rows.
-
-    Returns
-    -------
-    ndarray of shape (n_rows, 2)
-        Class 1, then class 2; each integrates to 1 over the plane.
-
     Examples
     --------
     >>> densities([[0.4, 0.5]]).round(2)
@@ -102,16 +92,6 @@ def densities(X: ArrayLike) -> NDArray[np.float64]:
 
 def density_gradients(X: ArrayLike) -> NDArray[np.float64]:
     """Return the gradient of each class's density at each row.
-
-    Parameters
-    ----------
-    X : array-like of shape (n_rows, 2)
-        Rows.
-
-    Returns
-    -------
-    ndarray of shape (n_rows, 2, 2)
-        By row, class and feature.
 
     Examples
     --------

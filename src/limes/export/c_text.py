@@ -10,18 +10,7 @@ WIDTH = 96
 
 
 def check_name(name: str) -> str:
-    """Return a name that C can have.
-
-    Parameters
-    ----------
-    name : str
-        First part of every name in a header.
-
-    Returns
-    -------
-    str
-        The same.
-    """
+    """Return a name that C can have."""
     if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]{0,62}", name):
         raise ValueError(
             f"name must be letters, digits and underscores after a letter, got {name!r}."
@@ -32,16 +21,6 @@ def check_name(name: str) -> str:
 def number(value: Any) -> str:
     """Return the shortest decimal that C reads as the same bits.
 
-    Parameters
-    ----------
-    value : numpy float32 or float64
-        Finite.
-
-    Returns
-    -------
-    str
-        With the ending of its type.
-
     Examples
     --------
     >>> number(np.float32(0.1)), number(np.float64(2.0))
@@ -51,22 +30,7 @@ def number(value: Any) -> str:
 
 
 def array(kind: str, name: str, values: list[str]) -> str:
-    """Return the definition of an array of constants.
-
-    Parameters
-    ----------
-    kind : str
-        Storage and type.
-    name : str
-        Its name.
-    values : list of str
-        As C has them.
-
-    Returns
-    -------
-    str
-        Some lines.
-    """
+    """Return the definition of an array of constants."""
     lines, line = [], "   "
     for value in values:
         if len(line) + len(value) + 2 > WIDTH:

@@ -9,18 +9,7 @@ from limes.schemes.protocol import Scheme
 
 
 def fitted_scheme(fast: BordersClassifier) -> Scheme:
-    """Return the scheme of a fitted classifier.
-
-    Parameters
-    ----------
-    fast : object
-        What was given to an export.
-
-    Returns
-    -------
-    Scheme
-        Its border maps, and how they are joined.
-    """
+    """Return the scheme of a fitted classifier."""
     if not isinstance(fast, BordersClassifier):
         raise TypeError(
             f"an export takes a fitted BordersClassifier, got {type(fast).__name__}: give what "

@@ -14,34 +14,20 @@ IR_VERSION = 8
 
 @dataclass(frozen=True)
 class Node:
-    """One operator.
+    """One operator."""
 
-    Parameters
-    ----------
-    operator : str
-        Its name in ONNX.
-    inputs, outputs : list of str
-        Names of tensors.
-    attributes : dict
-        Its settings.
-    """
-
+    # Its name in ONNX.
     operator: str
+    # Names of tensors.
     inputs: list[str]
     outputs: list[str]
+    # Its settings.
     attributes: dict[str, Any]
 
 
 @dataclass
 class Graph:
     """Nodes and constants, in the order in which they were added.
-
-    Parameters
-    ----------
-    dtype : dtype
-        Of the numbers: float32 or float64.
-    prefix : str
-        Before every name, so that the graph can be part of a larger one.
 
     Examples
     --------
@@ -52,7 +38,9 @@ class Graph:
     array(2., dtype=float32)
     """
 
+    # Of the numbers: float32 or float64.
     dtype: np.dtype[Any]
+    # Before every name, so that the graph can be part of a larger one.
     prefix: str
     nodes: list[Node] = field(default_factory=list)
     constants: dict[str, NDArray[Any]] = field(default_factory=dict)
@@ -110,22 +98,7 @@ def import_onnx() -> ModuleType:
 
 
 def to_model(graph: Graph, n_features: int, outputs: dict[str, tuple[str, Any, list[Any]]]) -> Any:
-    """Return a graph as a checked model.
-
-    Parameters
-    ----------
-    graph : Graph
-        With an input called ``X``.
-    n_features : int
-        Number of columns of ``X``.
-    outputs : dict
-        Name to the tensor that it is, its type and its shape.
-
-    Returns
-    -------
-    onnx.ModelProto
-        Complete.
-    """
+    """Return a graph as a checked model."""
     onnx = import_onnx()
     helper, kind = onnx.helper, onnx.helper.np_dtype_to_tensor_dtype
     nodes = [

@@ -67,22 +67,7 @@ def read_libagf_model(
 
 
 def parse_libagf_model(stream: BinaryIO, name: str, *, by_vote: bool = False) -> BordersClassifier:
-    """Read the lines of a text model.
-
-    Parameters
-    ----------
-    stream : binary file
-        Where to read.
-    name : str
-        Of the file, for messages.
-    by_vote : bool, default=False
-        As for ``read_libagf_model``.
-
-    Returns
-    -------
-    BordersClassifier
-        Fitted, without a source.
-    """
+    """Read the lines of a text model."""
     lines = _Lines(stream, name)
     if lines.next().split() != [b"1v1"]:
         raise lines.error("a libAGF model of pairs, which begins with '1v1'")

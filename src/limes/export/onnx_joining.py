@@ -16,22 +16,7 @@ from limes.schemes.tree import TreeScheme
 
 
 def join(graph: Graph, scheme: Scheme, values: str) -> tuple[str, str]:
-    """Add the class number and the probabilities of each row.
-
-    Parameters
-    ----------
-    graph : Graph
-        Changed.
-    scheme : Scheme
-        How the maps are joined.
-    values : str
-        Name of the tensor of their values, of shape (n_rows, n_values).
-
-    Returns
-    -------
-    codes, probabilities : str
-        Names of tensors of shapes (n_rows,) and (n_rows, n_classes).
-    """
+    """Add the class number and the probabilities of each row."""
     if scheme.name not in JOINS:
         raise unknown_scheme(scheme, JOINS, "ONNX")
     return JOINS[scheme.name](graph, scheme, values)

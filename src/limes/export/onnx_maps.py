@@ -15,20 +15,6 @@ def map_values(graph: Graph, packed: Packed, rows: str) -> str:
 
     Maps that blend equally many points share their nodes, whatever their number: the graph of
     three hundred pairs is as short as that of one.
-
-    Parameters
-    ----------
-    graph : Graph
-        Changed.
-    packed : Packed
-        The maps.
-    rows : str
-        Name of the tensor of rows.
-
-    Returns
-    -------
-    str
-        Name of a tensor of shape (n_rows, n_values).
     """
     centered = graph.add("Sub", rows, graph.number(packed.center))
     searched = centered

@@ -16,26 +16,17 @@ Real = NDArray[np.floating[Any]]
 
 @dataclass(frozen=True, eq=False)
 class PackedMap:
-    """One map: scores ``biases - z @ weights.T``, values ``offsets + functions @ t``.
+    """One map: scores ``biases - z @ weights.T``, values ``offsets + functions @ t``."""
 
-    Parameters
-    ----------
-    weights : ndarray of shape (n_points, n_search)
-        Of the search.
-    biases : ndarray of shape (n_points,)
-        The lowest score is the nearest point.
-    functions : ndarray of shape (n_points, n_values, n_features)
-        Slopes of the linear functions.
-    offsets : ndarray of shape (n_points, n_values)
-        Their values at the centre.
-    n_blended : int
-        How many of the nearest points are averaged.
-    """
-
+    # Shape (n_points, n_search). Of the search.
     weights: Real
+    # Shape (n_points,). The lowest score is the nearest point.
     biases: Real
+    # Shape (n_points, n_values, n_features). Slopes of the linear functions.
     functions: Real
+    # Shape (n_points, n_values). Their values at the centre.
     offsets: Real
+    # How many of the nearest points are averaged.
     n_blended: int
 
     @property
@@ -51,20 +42,13 @@ class PackedMap:
 
 @dataclass(frozen=True, eq=False)
 class Packed:
-    """Maps with what they share: ``t = x - center``, ``z = t @ projection``, or ``z = t``.
+    """Maps with what they share: ``t = x - center``, ``z = t @ projection``, or ``z = t``."""
 
-    Parameters
-    ----------
-    center : ndarray of shape (n_features,)
-        Taken from each row.
-    projection : ndarray of shape (n_features, n_search), or None
-        Where the search runs in few directions.
-    maps : tuple of PackedMap
-        The maps.
-    """
-
+    # Shape (n_features,). Taken from each row.
     center: Real
+    # Shape (n_features, n_search). Where the search runs in few directions.
     projection: Real | None
+    # The maps.
     maps: tuple[PackedMap, ...]
 
     @property
@@ -82,18 +66,6 @@ def pack(scheme: Scheme, dtype: Any) -> Packed:
     """Return a scheme's maps in the numbers that a program computes with.
 
     As in the core, rows lose a centre that is rounded; biases and offsets take up what that moves.
-
-    Parameters
-    ----------
-    scheme : Scheme
-        Fitted.
-    dtype : dtype
-        float32 or float64.
-
-    Returns
-    -------
-    Packed
-        All arrays of that type, and finite.
     """
     form = search_form(scheme.maps)
     rounded = _narrow(form.center, dtype)
@@ -106,20 +78,7 @@ def pack(scheme: Scheme, dtype: Any) -> Packed:
 
 
 def resolve_dtype(scheme: Scheme, dtype: str | None) -> np.dtype[Any]:
-    """Return the type to compute with, by default that of the classifier itself.
-
-    Parameters
-    ----------
-    scheme : Scheme
-        Fitted.
-    dtype : {'float32', 'float64'} or None
-        What was asked for.
-
-    Returns
-    -------
-    dtype
-        float32 or float64.
-    """
+    """Return the type to compute with, by default that of the classifier itself."""
     if dtype is None:
         return np.dtype(np.float64 if scheme.double else np.float32)
     if dtype not in ("float32", "float64"):

@@ -22,16 +22,6 @@ NO_DELIMITER = "\x01"
 def parse_numbers(text: bytes) -> NDArray[np.float64]:
     r"""Return the numbers of a text that has one on each line.
 
-    Parameters
-    ----------
-    text : bytes
-        Lines.
-
-    Returns
-    -------
-    ndarray of float64
-        To the last bit; a line that is no number raises ``ValueError``.
-
     Examples
     --------
     >>> parse_numbers(b"1\n-2.5e3\n")

@@ -11,17 +11,11 @@ MAX_SHOWN = 40
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns of a table that are used.
+    """The columns of a table that are used."""
 
-    Parameters
-    ----------
-    features : tuple of str
-        In the order of the model's features.
-    label : str or None
-        None where there is none.
-    """
-
+    # In the order of the model's features.
     features: tuple[str, ...]
+    # None where there is none.
     label: str | None
 
 
@@ -33,23 +27,6 @@ def choose_columns(
     features: Sequence[str] | None = None,
 ) -> Columns:
     """Tell the label from the features.
-
-    Parameters
-    ----------
-    names : sequence of str
-        All columns of a file.
-    file : str
-        Its name, for messages.
-    label : str or None, default=None
-        The label's column by name or by place, 1 for the first and -1 for the last. None takes
-        the one called "label", if there is one.
-    features : sequence of str or None, default=None
-        Names of the features; None takes all columns but the label.
-
-    Returns
-    -------
-    Columns
-        By name.
 
     Examples
     --------
@@ -72,20 +49,7 @@ def choose_columns(
 
 
 def find_place(label: str, n_columns: int) -> int | None:
-    """Return the place of a column, from 0, or None where the words are no place.
-
-    Parameters
-    ----------
-    label : str
-        1 for the first column, -1 for the last.
-    n_columns : int
-        Columns in all.
-
-    Returns
-    -------
-    int or None
-        From 0.
-    """
+    """Return the place of a column, from 0, or None where the words are no place."""
     digits = label.removeprefix("-")
     if not (digits.isascii() and digits.isdigit()) or not 1 <= int(digits[:12]) <= n_columns:
         return None

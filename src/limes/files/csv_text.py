@@ -27,39 +27,18 @@ ROW = re.compile(r"(?:In CSV column #(?P<column>\d+): )?(?:CSV parse error: )?Ro
 
 @dataclass(frozen=True)
 class CsvOptions:
-    """How a CSV file is written.
+    """How a CSV file is written."""
 
-    Parameters
-    ----------
-    delimiter : str or None, default=None
-        Between fields; None is a tab in ``.tsv`` files, else a comma.
-    header : {"auto", "yes", "no"}, default="auto"
-        Whether the first line has names. By "auto" it has where a column's first field is no
-        number and its second is.
-    """
-
+    # Between fields; None is a tab in ``.tsv`` files, else a comma.
     delimiter: str | None = None
+    # Whether the first line has names. By "auto" it has where a column's first field is no number
+    # and its second is.
     header: str = "auto"
 
 
 @contextmanager
 def open_csv(path: Path, options: CsvOptions) -> Iterator[tuple[list[str], "CsvTable"]]:
-    """Open CSV text and find its columns.
-
-    Parameters
-    ----------
-    path : Path
-        File, perhaps compressed.
-    options : CsvOptions
-        How it is written.
-
-    Yields
-    ------
-    names : list of str
-        From the header, or ``x1``, ``x2`` ... where there is none.
-    table : CsvTable
-        Unread.
-    """
+    """Open CSV text and find its columns."""
     delimiter = options.delimiter or ("\t" if plain_suffix(path) == ".tsv" else ",")
     with open_input(path) as stream:
         front = stream.read(FRONT_BYTES)
@@ -112,21 +91,7 @@ def _is_number(field: str) -> bool:
 
 
 class CsvTable:
-    """The text after its columns are known.
-
-    Parameters
-    ----------
-    stream : file
-        From the first line on.
-    name : str
-        Of the file, for messages.
-    delimiter : str
-        Between fields.
-    has_names : bool
-        Whether the first line is a header.
-    names : list of str
-        Of all columns.
-    """
+    """The text after its columns are known."""
 
     def __init__(
         self, stream: "_Joined", name: str, delimiter: str, has_names: bool, names: list[str]

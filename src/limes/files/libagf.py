@@ -18,20 +18,7 @@ VALUES, LABELS = np.dtype("<f4"), np.dtype("<i4")
 
 @contextmanager
 def open_libagf(path: Path) -> Iterator[tuple[int, int, Iterator[Batch]]]:
-    """Open a ``.vec`` file and the ``.cls`` file beside it, if there is one.
-
-    Parameters
-    ----------
-    path : Path
-        Either of the two.
-
-    Yields
-    ------
-    n_features, n_rows : int
-        Of the file.
-    batches : iterator of Batch
-        Rows in float32.
-    """
+    """Open a ``.vec`` file and the ``.cls`` file beside it, if there is one."""
     with ExitStack() as stack:
         rows = stack.enter_context(path.with_suffix(".vec").open("rb"))
         n_features, n_rows = _read_front(rows, path.with_suffix(".vec"))
@@ -84,15 +71,7 @@ def _read_batches(
 
 
 class LibagfWriter(RowWriter):
-    """Rows to a ``.vec`` file and labels, if there are any, to the ``.cls`` file beside it.
-
-    Parameters
-    ----------
-    stream : binary file
-        Where the rows go.
-    path : Path
-        Their name, which the name of the labels follows.
-    """
+    """Rows to a ``.vec`` file and labels, if there are any, to the ``.cls`` file beside it."""
 
     def __init__(self, stream: IO[bytes], path: Path) -> None:
         self._stream = stream

@@ -48,20 +48,6 @@ def parse_lines(text: bytes, *, name: str, first_line: int) -> Lines:
 
     Numbers are read by pyarrow, several times as fast as by scikit-learn's loader, which reads
     where pyarrow is not installed.
-
-    Parameters
-    ----------
-    text : bytes
-        Lines, the last of them with its end.
-    name : str
-        Of the file, for messages.
-    first_line : int
-        Number of the first line, for messages.
-
-    Returns
-    -------
-    Lines
-        Arrays; blank lines and comments are left out.
     """
     clean = _clean(text)
     if not clean:

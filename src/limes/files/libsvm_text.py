@@ -21,21 +21,7 @@ MAX_LINE_BYTES = 1 << 26
 
 @contextmanager
 def open_libsvm(path: Path, n_features: int | None) -> Iterator[Iterator[Batch]]:
-    """Open LIBSVM text and give its pieces.
-
-    Parameters
-    ----------
-    path : Path
-        File, perhaps compressed.
-    n_features : int or None
-        Features of a row: a piece that names a higher one is refused. None gives each piece as
-        many as it names.
-
-    Yields
-    ------
-    iterator of Batch
-        Sparse rows, with labels as floats.
-    """
+    """Open LIBSVM text and give its pieces."""
     with open_input(path) as stream:
         yield _read_batches(stream, str(path), n_features)
 
@@ -91,13 +77,7 @@ def _has_content(line: bytes) -> bool:
 
 
 class LibsvmWriter(RowWriter):
-    """Rows to LIBSVM text, every bit of every number kept.
-
-    Parameters
-    ----------
-    stream : binary file
-        Where to write.
-    """
+    """Rows to LIBSVM text, every bit of every number kept."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._stream = stream

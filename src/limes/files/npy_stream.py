@@ -28,15 +28,7 @@ MAX_TRANSPOSED_BYTES = 1 << 32
 
 
 class ArrayReader:
-    """An array in NumPy's format, read a block of rows at a time.
-
-    Parameters
-    ----------
-    stream : binary file
-        Open at the beginning of the array; it need not be searchable.
-    name : str
-        For messages.
-    """
+    """An array in NumPy's format, read a block of rows at a time."""
 
     def __init__(self, stream: IO[bytes], name: str) -> None:
         self.name = name
@@ -126,13 +118,7 @@ class ArrayReader:
 
 
 class ArrayWriter:
-    """An array in NumPy's format, written a block of rows at a time.
-
-    Parameters
-    ----------
-    stream : binary file
-        Where to write; the header is written again at the end, when the rows are counted.
-    """
+    """An array in NumPy's format, written a block of rows at a time."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._stream = stream

@@ -31,20 +31,7 @@ def open_npy(path: Path) -> Iterator[tuple[ArrayReader, None]]:
 
 @contextmanager
 def open_npz(path: Path, part: str | None) -> Iterator[tuple[ArrayReader, ArrayReader | None]]:
-    """Open the rows and, where there are any, the labels of a ``.npz`` file.
-
-    Parameters
-    ----------
-    path : Path
-        Archive with the arrays ``X`` and ``y``, or ``X_train``, ``y_train``, ``X_test`` ...
-    part : str or None
-        What comes after ``X_`` in the second case.
-
-    Yields
-    ------
-    rows, labels : ArrayReader
-        Both unread.
-    """
+    """Open the rows and, where there are any, the labels of a ``.npz`` file."""
     with ExitStack() as stack:
         archive = stack.enter_context(_open_archive(path))
         key = _choose_rows(archive, path, part)
@@ -99,22 +86,7 @@ def _choose_rows(archive: zipfile.ZipFile, path: Path, part: str | None) -> str:
 def read_batches(
     rows: ArrayReader, labels: ArrayReader | None, label_place: int | None
 ) -> Iterator[Batch]:
-    """Go through the pieces of arrays.
-
-    Parameters
-    ----------
-    rows : ArrayReader
-        With two dimensions.
-    labels : ArrayReader or None
-        As long as the rows.
-    label_place : int or None
-        The column of the rows that is the label, from 0; None where none is.
-
-    Yields
-    ------
-    Batch
-        Dense rows.
-    """
+    """Go through the pieces of arrays."""
     if labels is not None and labels.shape != rows.shape[:1]:
         raise ValueError(
             f"{labels.name}: expected a label for each of {rows.shape[0]} rows, found the shape "
@@ -144,13 +116,7 @@ def _as_floats(X: NDArray[Any]) -> NDArray[Any]:
 
 
 class NpyWriter(RowWriter):
-    """Rows to a ``.npy`` file, with the labels, if there are any, as the last column.
-
-    Parameters
-    ----------
-    stream : binary file
-        Where to write.
-    """
+    """Rows to a ``.npy`` file, with the labels, if there are any, as the last column."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._writer = ArrayWriter(stream)
@@ -170,15 +136,7 @@ class NpyWriter(RowWriter):
 
 
 class NpzWriter(RowWriter):
-    """Rows and labels to a ``.npz`` file, as the arrays ``X`` and ``y``.
-
-    Parameters
-    ----------
-    stream : binary file
-        Where to write.
-    path : Path
-        Its name: drafts lie in the same folder.
-    """
+    """Rows and labels to a ``.npz`` file, as the arrays ``X`` and ``y``."""
 
     def __init__(self, stream: IO[bytes], path: Path) -> None:
         self._arrays = ArchiveWriter(stream, path)
@@ -202,16 +160,7 @@ class NpzWriter(RowWriter):
 
 
 class ArchiveWriter:
-    """Arrays to a ``.npz`` file, each a block of rows at a time.
-
-    Parameters
-    ----------
-    stream : binary file
-        Where to write.
-    path : Path
-        Its name: drafts without a name lie in the same folder, since an archive holds one array
-        after the other.
-    """
+    """Arrays to a ``.npz`` file, each a block of rows at a time."""
 
     def __init__(self, stream: IO[bytes], path: Path) -> None:
         self._stream = stream

@@ -70,26 +70,7 @@ def as_batches(
     keep: bool,
     ends: NDArray[Any] | None = None,
 ) -> Iterator[Batch]:
-    """Turn record batches into rows.
-
-    Parameters
-    ----------
-    tables : iterator of RecordBatch
-        With the columns.
-    path : Path
-        Their file, for messages.
-    columns : Columns
-        Which to use.
-    keep : bool
-        Whether to hand on all columns beside the rows.
-    ends : ndarray of int, default=None
-        Rows up to the end of each row group, for messages.
-
-    Yields
-    ------
-    Batch
-        Dense rows.
-    """
+    """Turn record batches into rows."""
     n_before = 0
     try:
         for table in tables:
@@ -174,17 +155,7 @@ def _named(place: str, error: Exception) -> Exception:
 
 
 class TableWriter:
-    """Columns to a CSV, Parquet or Arrow file.
-
-    Parameters
-    ----------
-    stream : binary file
-        Where to write.
-    kind : {"csv", "parquet", "arrow"}
-        Of the file.
-    delimiter : str, default=","
-        Of CSV.
-    """
+    """Columns to a CSV, Parquet or Arrow file."""
 
     def __init__(self, stream: IO[bytes], kind: str, delimiter: str = ",") -> None:
         self._stream = stream

@@ -41,18 +41,7 @@ Writer = TypeVar("Writer", bound=PieceWriter)
 
 @contextmanager
 def finishing(writer: Writer) -> Iterator[Writer]:
-    """Close a writer at the end, or discard it after an error.
-
-    Parameters
-    ----------
-    writer : PieceWriter
-        Open.
-
-    Yields
-    ------
-    PieceWriter
-        The same.
-    """
+    """Close a writer at the end, or discard it after an error."""
     try:
         yield writer
         writer.close()

@@ -124,20 +124,7 @@ def compare_answers(comparison: Comparison) -> dict[str, Any]:
 
 
 def score(answers: Answers, comparison: Comparison) -> dict[str, Any]:
-    """Return the scores of one model.
-
-    Parameters
-    ----------
-    answers : Answers
-        Its answers.
-    comparison : Comparison
-        With the true labels.
-
-    Returns
-    -------
-    dict
-        Plain numbers.
-    """
+    """Return the scores of one model."""
     counted = answers.counted
     found: dict[str, Any] = {
         "name": answers.name,

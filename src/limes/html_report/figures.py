@@ -27,20 +27,7 @@ MAX_NAMED = len(COLOURS)
 
 
 def as_image(figure: Any, alt: str) -> str:
-    """Return a figure as an HTML image that needs no other file.
-
-    Parameters
-    ----------
-    figure : matplotlib.figure.Figure
-        What to show.
-    alt : str
-        The same in words.
-
-    Returns
-    -------
-    str
-        An ``img`` element.
-    """
+    """Return a figure as an HTML image that needs no other file."""
     from html import escape
 
     stream = BytesIO()
@@ -50,15 +37,7 @@ def as_image(figure: Any, alt: str) -> str:
 
 
 def draw_reliability(comparison: Comparison, ax: "Axes") -> None:
-    """Draw how often a prediction of a given probability is right.
-
-    Parameters
-    ----------
-    comparison : Comparison
-        With true labels.
-    ax : matplotlib.axes.Axes
-        Where to draw.
-    """
+    """Draw how often a prediction of a given probability is right."""
     ax.plot([0, 1], [0, 1], color="0.6", linewidth=1, linestyle="--", label="perfect")
     shown = [(comparison.source, COLOURS[1], "s"), (comparison.fast, COLOURS[0], "o")]
     for answers, shade, marker in shown:
@@ -71,15 +50,7 @@ def draw_reliability(comparison: Comparison, ax: "Axes") -> None:
 
 
 def draw_counts(comparison: Comparison, ax: "Axes") -> None:
-    """Draw how many rows have a forecast of each size, the reliability diagram's other half.
-
-    Parameters
-    ----------
-    comparison : Comparison
-        With probabilities.
-    ax : matplotlib.axes.Axes
-        Where to draw.
-    """
+    """Draw how many rows have a forecast of each size, the reliability diagram's other half."""
     edges = np.linspace(0, 1, N_BINS + 1)
     shown = [(comparison.source, COLOURS[1], "s"), (comparison.fast, COLOURS[0], "o")]
     for answers, shade, _ in shown:
@@ -94,20 +65,6 @@ def reliability(answers: Answers, comparison: Comparison) -> tuple[Array, Array,
 
     Two classes: the probability of the second, and how often it is the true one. More: the
     largest probability, and how often its class is the true one.
-
-    Parameters
-    ----------
-    answers : Answers
-        With probabilities.
-    comparison : Comparison
-        With true labels.
-
-    Returns
-    -------
-    forecast, observed : ndarray
-        Means in each bin with enough rows.
-    counts : ndarray
-        Rows of these bins.
     """
     counted, is_binary = answers.counted, len(comparison.classes) == 2
     is_right = counted.truths == (comparison.classes[1] if is_binary else counted.labels)
@@ -118,17 +75,7 @@ def reliability(answers: Answers, comparison: Comparison) -> tuple[Array, Array,
 
 
 def draw_confusion(matrix: NDArray[np.int64], classes: Labels, ax: "Axes") -> None:
-    """Draw shares of each true class as shades, for classes too many for a table.
-
-    Parameters
-    ----------
-    matrix : ndarray of shape (n_classes, n_classes)
-        Rows of each true class (down) with each label (across).
-    classes : ndarray of shape (n_classes,)
-        Their names.
-    ax : matplotlib.axes.Axes
-        Where to draw.
-    """
+    """Draw shares of each true class as shades, for classes too many for a table."""
     shares = matrix / np.maximum(matrix.sum(axis=1, keepdims=True), 1)
     ax.imshow(shares, cmap="Blues", vmin=0, vmax=1)
     step = max(1, len(classes) // 26)
@@ -140,21 +87,7 @@ def draw_confusion(matrix: NDArray[np.int64], classes: Labels, ax: "Axes") -> No
 
 
 def draw_plane(fast: BordersClassifier, plane: Plane, *, X: Array, y: Labels, ax: "Axes") -> None:
-    """Draw decision regions in a plane, rows, border points and the directions across.
-
-    Parameters
-    ----------
-    fast : BordersClassifier
-        Fitted.
-    plane : Plane
-        Where to look.
-    X : ndarray of shape (n_rows, n_features)
-        Rows to show.
-    y : ndarray of shape (n_rows,)
-        Their labels.
-    ax : matplotlib.axes.Axes
-        Where to draw.
-    """
+    """Draw decision regions in a plane, rows, border points and the directions across."""
     places = plane.project(X)
     low, high = np.percentile(places, [0.5, 99.5], axis=0)
     margin = 0.08 * np.maximum(high - low, 1e-12)
@@ -220,15 +153,7 @@ def _draw_borders(
 
 
 def draw_tradeoff(rows: Sequence[dict[str, Any]], ax: "Axes") -> None:
-    """Draw agreement with the source against the cost of a row, for every model that was tried.
-
-    Parameters
-    ----------
-    rows : sequence of dict
-        With "cost", "agreement" and, where they are known, "scheme" and "is_chosen".
-    ax : matplotlib.axes.Axes
-        Where to draw.
-    """
+    """Draw agreement with the source against the cost of a row, for every model that was tried."""
     schemes = sorted({str(row.get("scheme", "")) for row in rows})
     for number, scheme in enumerate(schemes):
         own = sorted(
@@ -250,18 +175,7 @@ def draw_tradeoff(rows: Sequence[dict[str, Any]], ax: "Axes") -> None:
 
 
 def small_figure(width: float = 4.6, height: float = 4.2) -> Any:
-    """Return an empty figure in the report's style, and its axes.
-
-    Parameters
-    ----------
-    width, height : float
-        In inches.
-
-    Returns
-    -------
-    figure, axes
-        Of matplotlib.
-    """
+    """Return an empty figure in the report's style, and its axes."""
     figure = new_figure(figsize=(width, height), layout="constrained")
     axes = figure.subplots()
     axes.spines[["top", "right"]].set_visible(False)

@@ -129,18 +129,7 @@ def render(fast: Any, comparison: Comparison, X: Any, y: Labels, *, title: str) 
 
 
 def name_of(model: Any) -> str:
-    """Return what a reader calls a model.
-
-    Parameters
-    ----------
-    model : classifier
-        Fitted.
-
-    Returns
-    -------
-    str
-        Its class, or the scheme of its borders.
-    """
+    """Return what a reader calls a model."""
     scheme = getattr(model, "scheme_", None)
     if scheme is not None:
         return f"borders ({scheme.name})"

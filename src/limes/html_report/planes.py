@@ -14,24 +14,16 @@ MAX_POINTS = 200
 
 @dataclass(frozen=True, eq=False)
 class Plane:
-    """A plane through the middle of the rows, with features in units of their deviation.
+    """A plane through the middle of the rows, with features in units of their deviation."""
 
-    Parameters
-    ----------
-    middle, deviation : ndarray of shape (n_features,)
-        Of each feature.
-    axes : ndarray of shape (2, n_features)
-        Two directions of length 1 at right angles.
-    names : tuple of str
-        What the two directions are.
-    share : float
-        Share of the rows' variance that the plane shows.
-    """
-
+    # Shape (n_features,). Of each feature.
     middle: Array
     deviation: Array
+    # Shape (2, n_features). Two directions of length 1 at right angles.
     axes: Array
+    # What the two directions are.
     names: tuple[str, str]
+    # Share of the rows' variance that the plane shows.
     share: float
 
     def project(self, X: Array) -> Array:
@@ -54,18 +46,6 @@ class Plane:
 def find_plane(X: Array, names: tuple[str, ...] | None = None) -> Plane:
     """Return the plane of two features, or the one that shows most of the rows' variance.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_rows, n_features)
-        Rows, two features or more.
-    names : tuple of str or None, default=None
-        Names of the features.
-
-    Returns
-    -------
-    Plane
-        That of the rows themselves where they have two features.
-
     Examples
     --------
     >>> plane = find_plane(np.array([[0.0, 0.0], [2.0, 1.0]]))
@@ -84,20 +64,7 @@ def find_plane(X: Array, names: tuple[str, ...] | None = None) -> Plane:
 
 
 def borders_near(fast: BordersClassifier, plane: Plane) -> tuple[Array, Array]:
-    """Return border points near a plane, and the direction across the border at each.
-
-    Parameters
-    ----------
-    fast : BordersClassifier
-        Fitted.
-    plane : Plane
-        Where to look.
-
-    Returns
-    -------
-    points, directions : ndarray of shape (n_points, 2)
-        In the plane; directions of length 1, or 0 where the border lies along the plane.
-    """
+    """Return border points near a plane, and the direction across the border at each."""
     points, normals = _border_points(fast)
     nearest = np.argsort(plane.distances(points), kind="stable")[:MAX_POINTS]
     directions = plane.project_gradients(normals[nearest])

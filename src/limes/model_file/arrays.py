@@ -21,16 +21,6 @@ LAST_CHARACTER = 0x10FFFF
 def describe_array(array: NDArray[Any]) -> dict[str, Any]:
     """Return what a header says of an array.
 
-    Parameters
-    ----------
-    array : ndarray
-        Of numbers, of text, or of objects that are all ``str``.
-
-    Returns
-    -------
-    dict
-        Type, shape, order of its bytes, and whether its elements are objects.
-
     Examples
     --------
     >>> describe_array(np.array([[1.0, 2.0]]))
@@ -53,22 +43,7 @@ def array_bytes(array: NDArray[Any], alignment: int) -> bytes:
 
 
 def read_array(described: Any, data: memoryview) -> tuple[NDArray[Any], int]:
-    """Return an array and the number of its bytes; it is a view of these.
-
-    Parameters
-    ----------
-    described : object
-        From a header that may hold anything.
-    data : memoryview
-        Bytes from the beginning of the array to the end of what there is.
-
-    Returns
-    -------
-    array : ndarray
-        Read-only.
-    n_bytes : int
-        How many bytes it took.
-    """
+    """Return an array and the number of its bytes; it is a view of these."""
     dtype, shape, order, is_object = _check_description(described)
     n_bytes = prod(shape) * dtype.itemsize
     if n_bytes > len(data):

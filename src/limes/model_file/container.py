@@ -27,23 +27,15 @@ MAX_HEADER_BYTES = 1 << 20
 
 @dataclass(frozen=True, eq=False)
 class Container:
-    """What was read: a header, arrays, and where each began.
+    """What was read: a header, arrays, and where each began."""
 
-    Parameters
-    ----------
-    name : str
-        Of the file, for messages.
-    header : dict
-        From the JSON.
-    arrays : list of ndarray
-        In the order of the file.
-    places : list of int
-        The byte that each array begins at.
-    """
-
+    # Of the file, for messages.
     name: str
+    # From the JSON.
     header: dict[str, Any]
+    # In the order of the file.
     arrays: list[NDArray[Any]]
+    # The byte that each array begins at.
     places: list[int]
 
     def fail(self, expected: str, found: object, *, array: int | None = None) -> NoReturn:

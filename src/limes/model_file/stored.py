@@ -35,48 +35,26 @@ Estimator = TypeVar("Estimator")
 
 @dataclass(frozen=True, eq=False)
 class StoredModel:
-    """A fitted classifier without its source.
+    """A fitted classifier without its source."""
 
-    Parameters
-    ----------
-    scheme : Scheme
-        The border maps, and how they are joined.
-    classes : ndarray of shape (n_classes,)
-        Labels.
-    n_features : int
-        Number of features of a row.
-    feature_names : ndarray of shape (n_features,), default=None
-        Names of the columns.
-    parameters : dict
-        Of the estimator.
-    attributes : dict
-        What else its fit found: agreement, cost.
-    tradeoff : list of Trial
-        What the fit tried.
-    """
-
+    # The border maps, and how they are joined.
     scheme: Scheme
+    # Shape (n_classes,). Labels.
     classes: Labels
+    # Number of features of a row.
     n_features: int
+    # Shape (n_features,). Names of the columns.
     feature_names: NDArray[Any] | None = None
+    # Of the estimator.
     parameters: dict[str, Any] = field(default_factory=dict)
+    # What else its fit found: agreement, cost.
     attributes: dict[str, Any] = field(default_factory=dict)
+    # What the fit tried.
     tradeoff: list[Trial] = field(default_factory=list)
 
 
 def describe(fitted: Any) -> StoredModel:
-    """Return what a file keeps of a fitted classifier.
-
-    Parameters
-    ----------
-    fitted : BordersClassifier
-        Fitted.
-
-    Returns
-    -------
-    StoredModel
-        Its parts.
-    """
+    """Return what a file keeps of a fitted classifier."""
     parameters = {
         name: value
         for name, value in fitted.get_params(deep=False).items()
@@ -99,20 +77,7 @@ def describe(fitted: Any) -> StoredModel:
 
 
 def restore(stored: StoredModel, estimator: Estimator) -> Estimator:
-    """Make an unfitted classifier the fitted one that was stored.
-
-    Parameters
-    ----------
-    stored : StoredModel
-        From a file.
-    estimator : BordersClassifier
-        Not fitted; changed.
-
-    Returns
-    -------
-    BordersClassifier
-        The same, fitted.
-    """
+    """Make an unfitted classifier the fitted one that was stored."""
     for name, value in stored.attributes.items():
         setattr(estimator, name, value)
     own = {
@@ -129,15 +94,7 @@ def restore(stored: StoredModel, estimator: Estimator) -> Estimator:
 
 
 def write_model(path: str | os.PathLike[str], stored: StoredModel) -> None:
-    """Write a model file: the old one stays until the new one is complete.
-
-    Parameters
-    ----------
-    path : path-like
-        File to write.
-    stored : StoredModel
-        What to write.
-    """
+    """Write a model file: the old one stays until the new one is complete."""
     encoder = Encoder()
     header = {
         "limes": limes.__version__,
@@ -154,20 +111,7 @@ def write_model(path: str | os.PathLike[str], stored: StoredModel) -> None:
 
 
 def read_model(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> StoredModel:
-    """Read a model file, trusting nothing in it.
-
-    Parameters
-    ----------
-    path : path-like
-        File to read.
-    max_bytes : int, default=2**32
-        Largest file to read.
-
-    Returns
-    -------
-    StoredModel
-        Able to answer a row.
-    """
+    """Read a model file, trusting nothing in it."""
     return decode_model(read_container(path, max_bytes=max_bytes))
 
 

@@ -116,15 +116,7 @@ class Encoder:
 
 
 class Decoder:
-    """Turns JSON and arrays back into values, trusting neither.
-
-    Parameters
-    ----------
-    container : Container
-        What was read.
-    n_features : int
-        Number of features of a row.
-    """
+    """Turns JSON and arrays back into values, trusting neither."""
 
     def __init__(self, container: Container, n_features: int) -> None:
         self.container = container

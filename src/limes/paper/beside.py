@@ -23,18 +23,6 @@ COMPARED: dict[str, tuple[str, str, Callable[[float, float], float]]] = {
 def heads_beside(name: str, kind: str) -> list[Column]:
     """Return the heads of three columns: ours, the paper's, and the comparison.
 
-    Parameters
-    ----------
-    name : str
-        What the numbers are.
-    kind : {"skill", "count", "seconds"}
-        Of the numbers.
-
-    Returns
-    -------
-    list of Column
-        Three.
-
     Examples
     --------
     >>> [column.head for column in heads_beside("test s", "seconds")]
@@ -51,18 +39,6 @@ def heads_beside(name: str, kind: str) -> list[Column]:
 def cells_beside(own: Spread | None, their: Spread | None, kind: str) -> list[Cell]:
     """Return the cells of those three columns.
 
-    Parameters
-    ----------
-    own, their : Spread or None
-        None where there is no number.
-    kind : {"skill", "count", "seconds"}
-        Of the numbers.
-
-    Returns
-    -------
-    list of Cell
-        Three.
-
     Examples
     --------
     >>> cells_beside(Spread(2.0), Spread(3.0), "seconds")[2]
@@ -74,56 +50,17 @@ def cells_beside(own: Spread | None, their: Spread | None, kind: str) -> list[Ce
 
 
 def printed_spread(line: Line, column: str, std: str) -> Spread | None:
-    """Return a number of the paper with its spread.
-
-    Parameters
-    ----------
-    line : dict
-        From ``find_printed``.
-    column, std : str
-        Where they stand.
-
-    Returns
-    -------
-    Spread or None
-        None where the paper prints none.
-    """
+    """Return a number of the paper with its spread."""
     mean = printed_number(line, column)
     return None if mean is None else Spread(mean, printed_number(line, std))
 
 
 def mark_partial(name: str, found: Sequence[Row]) -> str:
-    """Mark a dataset of which rows are missing.
-
-    Parameters
-    ----------
-    name : str
-        Of the dataset.
-    found : sequence of Row
-        Its trials.
-
-    Returns
-    -------
-    str
-        The name, perhaps with a mark.
-    """
+    """Mark a dataset of which rows are missing."""
     return f"{name}{PARTIAL}" if any(row.part == "part" for row in found) else name
 
 
 def with_partial(note: str, lines: Lines) -> str:
-    """Explain the mark of a dataset of which rows are missing, where there is one.
-
-    Parameters
-    ----------
-    note : str
-        Of the table.
-    lines : list of list of Cell
-        The table, the dataset first.
-
-    Returns
-    -------
-    str
-        The note, perhaps longer.
-    """
+    """Explain the mark of a dataset of which rows are missing, where there is one."""
     is_marked = any(str(line[0]).endswith(PARTIAL) for line in lines)
     return f"{note} {PARTIAL_NOTE}" if is_marked else note

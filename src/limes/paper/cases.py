@@ -33,17 +33,11 @@ AGF_NEIGHBORS = 100
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """Rows and labels, and what is trained on them once for several methods.
+    """Rows and labels, and what is trained on them once for several methods."""
 
-    Parameters
-    ----------
-    problem : Problem
-        The rows.
-    is_partial : bool, default=False
-        Whether only some rows of the dataset are at hand.
-    """
-
+    # The rows.
     problem: Problem
+    # Whether only some rows of the dataset are at hand.
     is_partial: bool = False
 
     @cached_property
@@ -80,20 +74,6 @@ class Trained:
 def load_case(dataset: str, *, split: int = 0, n_train: int = SAMPLE_TRAIN) -> Case:
     """Load a dataset, or draw the sample classes.
 
-    Parameters
-    ----------
-    dataset : str
-        One of the seventeen, or "sample_classes".
-    split : int, default=0
-        Seed of a random split, or of the rows drawn.
-    n_train : int, default=1000
-        Training rows of the sample classes.
-
-    Returns
-    -------
-    Case
-        Nothing trained yet.
-
     Examples
     --------
     >>> load_case("sample_classes", n_train=300).problem.X_train.shape
@@ -107,20 +87,7 @@ def load_case(dataset: str, *, split: int = 0, n_train: int = SAMPLE_TRAIN) -> C
 
 
 def train_machine(problem: Problem, kept: NDArray[np.intp]) -> Trained:
-    """Train a support vector machine on some of the training rows.
-
-    Parameters
-    ----------
-    problem : Problem
-        The rows; all of them are scaled alike.
-    kept : ndarray of int
-        Numbers of the training rows to use.
-
-    Returns
-    -------
-    Trained
-        The machine, LIBSVM's.
-    """
+    """Train a support vector machine on some of the training rows."""
     rows, labels = problem.train_rows(np.float64)[kept], problem.y_train[kept]
     start = time.process_time()
     model = svc(problem).fit(rows, labels)
@@ -132,18 +99,7 @@ def train_machine(problem: Problem, kept: NDArray[np.intp]) -> Trained:
 
 
 def ask_exactly(model: SVC) -> Any:
-    """Return a function that gives the labels of a machine, summed in limes' core.
-
-    Parameters
-    ----------
-    model : SVC
-        Fitted.
-
-    Returns
-    -------
-    callable
-        From standardised rows to labels.
-    """
+    """Return a function that gives the labels of a machine, summed in limes' core."""
     machine = SvmMachine.from_sklearn(model)
 
     def ask(X: NDArray[np.float64]) -> Labels:
@@ -158,22 +114,6 @@ def label_by_probability(
     """Give each test row the most probable class, as ``svm-predict -b 1`` does.
 
     The sigmoids are fitted on five folds of the machine's own training rows.
-
-    Parameters
-    ----------
-    model : SVC
-        Fitted.
-    problem : Problem
-        The rows.
-    kept : ndarray of int
-        Numbers of the training rows that it was fitted on.
-    seed : int
-        Of the folds.
-
-    Returns
-    -------
-    ndarray of shape (n_test,)
-        Labels; those of ``predict`` but for rows near a border.
     """
     codes = np.searchsorted(model.classes_, problem.y_train[kept])
     rows = problem.train_rows(np.float64)[kept]

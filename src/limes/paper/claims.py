@@ -20,20 +20,13 @@ BORDERS = 0.02
 
 @dataclass(frozen=True)
 class Claim:
-    """Something that holds for so many datasets.
+    """Something that holds for so many datasets."""
 
-    Parameters
-    ----------
-    text : str
-        What.
-    good : list of str
-        Datasets for which it does.
-    others : dict of str to str, default={}
-        Those for which it does not, with the numbers.
-    """
-
+    # What.
     text: str
+    # Datasets for which it does.
     good: list[str]
+    # Those for which it does not, with the numbers.
     others: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -43,18 +36,7 @@ class Claim:
 
 
 def check_claims(rows: Sequence[Row]) -> list[Claim]:
-    """Hold the rows against the paper, dataset by dataset.
-
-    Parameters
-    ----------
-    rows : sequence of Row
-        One for each trial.
-
-    Returns
-    -------
-    list of Claim
-        On whole datasets only, but for the paper's rule, which needs no number of the paper.
-    """
+    """Hold the rows against the paper, dataset by dataset."""
     whole = [row for row in rows if row.part == "whole"]
     checks: dict[str, Check] = {
         "SVM: support vectors within 2 % of the paper": _support,
@@ -75,19 +57,7 @@ def check_claims(rows: Sequence[Row]) -> list[Claim]:
 
 
 def missing_trials(rows: Sequence[Row]) -> list[str]:
-    """Name what the whole plan has and the rows have not.
-
-    Parameters
-    ----------
-    rows : sequence of Row
-        One for each trial.
-
-    Returns
-    -------
-    list of str
-        Method, datasets and how many trials of each; as far as it can be told, since what comes
-        after a search depends on what it finds.
-    """
+    """Name what the whole plan has and the rows have not."""
     done = {row.trial for row in rows}
     trials = {trial for step in make_plan() for trial in step.wanted(rows)} - done
     counts = Counter((trial.method, trial.dataset) for trial in trials)

@@ -24,22 +24,7 @@ LEAST_TRAINING = 100
 
 
 def save_figures(rows: Sequence[Row], points: Sequence[Point], folder: Path) -> list[Path]:
-    """Draw all figures that there are rows for.
-
-    Parameters
-    ----------
-    rows : sequence of Row
-        One for each trial.
-    points : sequence of Point
-        Of the sample classes.
-    folder : Path
-        Where the files go.
-
-    Returns
-    -------
-    list of Path
-        Those that were drawn.
-    """
+    """Draw all figures that there are rows for."""
     folder.mkdir(parents=True, exist_ok=True)
     growth = select(rows, experiment="training")
     borders = select(rows, experiment="borders")
@@ -153,18 +138,7 @@ def draw_break_even(growth: Sequence[Row], borders: Sequence[Row], ax: "Axes") -
 
 
 def support_law(rows: Sequence[Row]) -> Any:
-    """Fit the power law of the number of support vectors.
-
-    Parameters
-    ----------
-    rows : sequence of Row
-        Of the experiment "training".
-
-    Returns
-    -------
-    PowerLaw
-        Of the means over the trials, from 100 training rows on.
-    """
+    """Fit the power law of the number of support vectors."""
     found = by_setting([row for row in rows if row.n_train >= LEAST_TRAINING], "n_support")
     return fit_power_law(list(found), [one.mean for one in found.values()])
 

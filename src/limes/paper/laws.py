@@ -21,18 +21,7 @@ class Finding(NamedTuple):
 
 
 def describe_laws(rows: Sequence[Row]) -> list[Finding]:
-    """Tell the laws that the figures of the sample classes show.
-
-    Parameters
-    ----------
-    rows : sequence of Row
-        One for each trial.
-
-    Returns
-    -------
-    list of Finding
-        One for each.
-    """
+    """Tell the laws that the figures of the sample classes show."""
     findings = []
     if growth := select(rows, experiment="training"):
         findings += [_growth(growth), _training(growth)]

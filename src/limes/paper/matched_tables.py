@@ -30,20 +30,7 @@ SUBSAMPLED = {
 
 
 def subsampled_table(rows: Sequence[Row], names: Sequence[str]) -> Table:
-    """Make table 5: machines on fewer rows that are as good as the borders.
-
-    Parameters
-    ----------
-    rows : sequence of Row
-        One for each trial.
-    names : sequence of str
-        The datasets wanted.
-
-    Returns
-    -------
-    Table
-        A line for each dataset with a verdict.
-    """
+    """Make table 5: machines on fewer rows that are as good as the borders."""
     judged = {name: judge(rows, name, "borders") for name in names}
     lines: Lines = [_subsampled_line(name, one) for name, one in judged.items() if one]
     columns = [
@@ -73,20 +60,7 @@ def _subsampled_line(name: str, verdict: Verdict) -> list[Cell]:
 
 
 def verdicts_table(rows: Sequence[Row], names: Sequence[str]) -> Table:
-    """Make table 6: whether the accelerated machines are worth having.
-
-    Parameters
-    ----------
-    rows : sequence of Row
-        One for each trial.
-    names : sequence of str
-        The datasets wanted.
-
-    Returns
-    -------
-    Table
-        A line for each dataset with a verdict.
-    """
+    """Make table 6: whether the accelerated machines are worth having."""
     judged = {name: [judge(rows, name, method) for method in MATCHED] for name in names}
     lines: Lines = [_verdict_line(name, *own) for name, own in judged.items() if any(own)]
     ratios = ("SVM/borders, paper", "SVM/borders", "SVM/limes", "exact SVM/borders")

@@ -28,15 +28,7 @@ Skill = Callable[[int], float | None]
 
 
 class Match(NamedTuple):
-    """Where the search stands.
-
-    Parameters
-    ----------
-    step : int
-        The fraction is 2^(-step / 8); 0 is the machine with all its rows.
-    is_final : bool
-        False where the skill at that step must be known before the search can go on.
-    """
+    """Where the search stands."""
 
     step: int
     is_final: bool
@@ -49,16 +41,6 @@ class Match(NamedTuple):
 
 def fraction_of(step: int) -> float:
     """Return the fraction of the training rows at a step.
-
-    Parameters
-    ----------
-    step : int
-        0 or more.
-
-    Returns
-    -------
-    float
-        From 1 down.
 
     Examples
     --------
@@ -73,20 +55,6 @@ def search_fraction(skill: Skill, target: float, n_steps: int) -> Match:
 
     Skill is taken to grow with the fraction. The nearer of the two neighbours is the match; the
     machine with all rows is, where it is no better than the target.
-
-    Parameters
-    ----------
-    skill : callable
-        From a step to its skill, or to None where that is not known yet.
-    target : float
-        The skill to match.
-    n_steps : int
-        The step with the smallest fraction.
-
-    Returns
-    -------
-    Match
-        The fraction, or the next one to try.
 
     Examples
     --------
@@ -109,60 +77,25 @@ def search_fraction(skill: Skill, target: float, n_steps: int) -> Match:
 
 @dataclass(frozen=True)
 class Tried:
-    """What has been tried to match a method on a dataset.
+    """What has been tried to match a method on a dataset."""
 
-    Parameters
-    ----------
-    target : float
-        The mean skill of the method, on the splits of the machines where there are several.
-    whole : list of Row
-        The machine with all its rows.
-    fewer : dict of int to list of Row
-        Machines on fewer rows by step.
-    """
-
+    # The mean skill of the method, on the splits of the machines where there are several.
     target: float
+    # The machine with all its rows.
     whole: list[Row]
+    # Machines on fewer rows by step.
     fewer: dict[int, list[Row]]
 
     def trials(self, step: int) -> list[Row]:
-        """Return the trials at a step.
-
-        Parameters
-        ----------
-        step : int
-            0 is the machine with all its rows.
-
-        Returns
-        -------
-        list of Row
-            None of them where nobody has tried it.
-        """
+        """Return the trials at a step."""
         return self.fewer.get(step, []) if step else self.whole
 
     def missed(self, step: int) -> float:
-        """Return by how much a step that was tried is better than the target.
-
-        Parameters
-        ----------
-        step : int
-            With trials.
-
-        Returns
-        -------
-        float
-            Below 0 where it is worse.
-        """
+        """Return by how much a step that was tried is better than the target."""
         return mean_skill(self.trials(step)) - self.target
 
     def search(self) -> Match:
-        """Halve the range of fractions by as many trials as a search needs.
-
-        Returns
-        -------
-        Match
-            The fraction, or the next one to try.
-        """
+        """Halve the range of fractions by as many trials as a search needs."""
         seeds = {*search_seeds(self.whole)}
 
         def skill(step: int) -> float | None:
@@ -173,14 +106,7 @@ class Tried:
         return search_fraction(skill, self.target, _n_steps(self.whole[0]))
 
     def nearest(self) -> Match:
-        """Return the nearest of all fractions that were tried as often as where the search ended.
-
-        Returns
-        -------
-        Match
-            Of two equally near ones that with fewer rows. Not final where the search is not, or
-            where the fraction beside it should be tried too.
-        """
+        """Return the nearest fraction among those tried as often as the last one."""
         searched = self.search()
         if not searched.is_final or searched.step == 0:
             return searched
@@ -201,20 +127,7 @@ class Tried:
 
 
 def find_tried(rows: Sequence[Row], dataset: str, method: str) -> Tried | None:
-    """Gather what has been tried to match a method.
-
-    Parameters
-    ----------
-    rows : sequence of Row
-        All trials.
-    dataset, method : str
-        Whose uncertainty coefficient is to be matched.
-
-    Returns
-    -------
-    Tried or None
-        None where there are no trials of the method or of the whole machine.
-    """
+    """Gather what has been tried to match a method."""
     whole = select(rows, experiment="results", dataset=dataset, method=WHOLE)
     wanted = select(rows, experiment="results", dataset=dataset, method=method)
     if not whole or not wanted:
@@ -227,38 +140,13 @@ def find_tried(rows: Sequence[Row], dataset: str, method: str) -> Tried | None:
 
 
 def match_method(rows: Sequence[Row], dataset: str, method: str) -> Match | None:
-    """Find the machine that matches a method best of those tried, as far as the rows tell.
-
-    Parameters
-    ----------
-    rows : sequence of Row
-        All trials.
-    dataset, method : str
-        Whose uncertainty coefficient is to be matched.
-
-    Returns
-    -------
-    Match or None
-        None where there are no trials of the method or of the whole machine.
-    """
+    """Find the machine that matches a method best of those tried, as far as the rows tell."""
     tried = find_tried(rows, dataset, method)
     return None if tried is None else tried.nearest()
 
 
 def search_seeds(whole: Sequence[Row]) -> Sequence[int]:
-    """Return the trials that a fraction is judged by.
-
-    Parameters
-    ----------
-    whole : sequence of Row
-        Of the machine with all rows.
-
-    Returns
-    -------
-    sequence of int
-        The seeds of all splits, where there are several; else of some choices of rows, a single
-        one where there are so many rows that chance counts little.
-    """
+    """Return the trials that a fraction is judged by."""
     seeds = sorted(row.seed for row in whole)
     if len(seeds) > 1:
         return seeds
@@ -266,18 +154,7 @@ def search_seeds(whole: Sequence[Row]) -> Sequence[int]:
 
 
 def mean_skill(rows: Sequence[Row]) -> float:
-    """Return the mean uncertainty coefficient.
-
-    Parameters
-    ----------
-    rows : sequence of Row
-        At least one.
-
-    Returns
-    -------
-    float
-        From 0 to 1.
-    """
+    """Return the mean uncertainty coefficient."""
     return float(np.mean([row.uncertainty_coefficient for row in rows]))
 
 

@@ -44,39 +44,26 @@ UNEVEN = ("shuttle",)
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """What a method gives back.
+    """What a method gives back."""
 
-    Parameters
-    ----------
-    ask : callable
-        From rows to labels: what is timed.
-    rows : ndarray of shape (n_test, n_features)
-        The test rows as it likes them.
-    train_seconds : float
-        Time of the fit.
-    n_train : int
-        Training rows.
-    labels : ndarray of shape (n_test,) or None, default=None
-        Its answers, where they have been asked for already.
-    source_labels : ndarray of shape (n_test,) or None, default=None
-        Those of the source, where there is one.
-    ask_exactly : callable or None, default=None
-        The same machine summed in limes' core.
-    n_support, n_borders : int or None, default=None
-        Its size.
-    model : str, default=""
-        More about it.
-    """
-
+    # From rows to labels: what is timed.
     ask: Callable[[Any], Any]
+    # Shape (n_test, n_features). The test rows as it likes them.
     rows: NDArray[Any]
+    # Time of the fit.
     train_seconds: float
+    # Training rows.
     n_train: int
+    # Shape (n_test,). Its answers, where they have been asked for already.
     labels: Labels | None = None
+    # Shape (n_test,). Those of the source, where there is one.
     source_labels: Labels | None = None
+    # The same machine summed in limes' core.
     ask_exactly: Callable[[Any], Any] | None = None
+    # Its size.
     n_support: int | None = None
     n_borders: int | None = None
+    # More about it.
     model: str = ""
 
 

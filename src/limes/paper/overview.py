@@ -35,18 +35,7 @@ LEAST_SHARE = 0.6
 
 
 def draw_overview(rows: Sequence[Row]) -> Any:
-    """Draw one panel a dataset, a mark a method; the SVM on fewer rows is a line.
-
-    Parameters
-    ----------
-    rows : sequence of Row
-        One for each trial.
-
-    Returns
-    -------
-    matplotlib.figure.Figure or None
-        None where there is nothing to draw.
-    """
+    """Draw one panel a dataset, a mark a method; the SVM on fewer rows is a line."""
     names = [name for name in DATASETS if select(rows, experiment="results", dataset=name)]
     if not names:
         return None
@@ -67,15 +56,7 @@ def draw_overview(rows: Sequence[Row]) -> Any:
 
 
 def draw_dataset(rows: Sequence[Row], ax: "Axes") -> None:
-    """Draw all methods on one dataset.
-
-    Parameters
-    ----------
-    rows : sequence of Row
-        Of that dataset.
-    ax : matplotlib.axes.Axes
-        Where to draw.
-    """
+    """Draw all methods on one dataset."""
     marks = _marks(rows)
     fewer = select(rows, method="subsampled")
     fractions = sorted({row.setting or 0.0 for row in fewer}, reverse=True)

@@ -90,20 +90,7 @@ CAPTIONS = {
 
 
 def write_all(rows: Sequence[Row], output: Path) -> list[Path]:
-    """Write tables, figures and the page.
-
-    Parameters
-    ----------
-    rows : sequence of Row
-        One for each trial.
-    output : Path
-        Folder of tables and figures; the page is beside it, with the same name and ``.md``.
-
-    Returns
-    -------
-    list of Path
-        All files.
-    """
+    """Write tables, figures and the page."""
     tables = make_tables(rows)
     figures = save_figures(rows, read_points(output / "points.csv"), output)
     paths = [path for table in tables.values() for path in write_table(table, output)]
@@ -113,20 +100,7 @@ def write_all(rows: Sequence[Row], output: Path) -> list[Path]:
 
 
 def write_table(table: Table, folder: Path) -> list[Path]:
-    """Write a table in all three forms.
-
-    Parameters
-    ----------
-    table : Table
-        What to write.
-    folder : Path
-        Where.
-
-    Returns
-    -------
-    list of Path
-        The three files.
-    """
+    """Write a table in all three forms."""
     folder.mkdir(parents=True, exist_ok=True)
     texts = {".md": table.markdown(), ".csv": table.csv(), ".tex": table.latex()}
     paths = []
@@ -139,24 +113,7 @@ def write_table(table: Table, folder: Path) -> list[Path]:
 def make_page(
     rows: Sequence[Row], tables: dict[str, Table], figures: Sequence[str], output: Path
 ) -> str:
-    """Write the page.
-
-    Parameters
-    ----------
-    rows : sequence of Row
-        One for each trial.
-    tables : dict of str to Table
-        By name.
-    figures : sequence of str
-        Names of the figures that there are.
-    output : Path
-        The folder of both.
-
-    Returns
-    -------
-    str
-        Markdown.
-    """
+    """Write the page."""
     claims, laws = check_claims(rows), describe_laws(rows)
     parts = [
         INTRODUCTION.format(folder=output.name, output=output.as_posix()),

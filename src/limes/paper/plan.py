@@ -68,21 +68,14 @@ QUICK_FIGURE_TRIALS = 3
 
 @dataclass(frozen=True)
 class Step:
-    """Trials that belong together.
+    """Trials that belong together."""
 
-    Parameters
-    ----------
-    title : str
-        For the progress.
-    wanted : callable
-        From the rows so far to the trials wanted; some depend on what came out of others. A step is
-        done when there are rows of all of them.
-    seconds : int
-        About what it takes.
-    """
-
+    # For the progress.
     title: str
+    # From the rows so far to the trials wanted; some depend on what came out of others. A step is
+    # done when there are rows of all of them.
     wanted: Callable[[Sequence[Row]], list[Trial]]
+    # About what it takes.
     seconds: int
 
 
@@ -93,25 +86,7 @@ def make_plan(
     experiments: Sequence[str] = EXPERIMENTS,
     is_quick: bool = False,
 ) -> list[Step]:
-    """List the steps, the cheapest dataset first.
-
-    Parameters
-    ----------
-    datasets : sequence of str or None, default=None
-        Only these; None takes all, or a few where it shall be quick.
-    methods : sequence of str or None, default=None
-        Only these; None takes all, or all but AGF where it shall be quick. With "subsampled" go
-        the machine on all rows, and what is to be matched: all of it where nothing is named.
-    experiments : sequence of str, default=all
-        "results" and "subsampled" of the datasets, "borders" and "training" of the sample classes.
-    is_quick : bool, default=False
-        Fewer of everything: the trials are among those of the whole plan.
-
-    Returns
-    -------
-    list of Step
-        To be run in this order.
-    """
+    """List the steps, the cheapest dataset first."""
     usual = QUICK_METHODS if is_quick else ALL_METHODS
     chosen = _with_needed(check_names("method", methods or usual, ALL_METHODS))
     by_default = (*QUICK_DATASETS, SAMPLE_CLASSES) if is_quick else EVERYTHING
@@ -129,22 +104,7 @@ def make_plan(
 
 
 def check_names(what: str, names: Sequence[str] | None, known: Sequence[str]) -> tuple[str, ...]:
-    """Return the names asked for, all where none are, and refuse others.
-
-    Parameters
-    ----------
-    what : str
-        What they are, for the message.
-    names : sequence of str or None
-        As the user gave them.
-    known : sequence of str
-        Those there are.
-
-    Returns
-    -------
-    tuple of str
-        In the order of the user.
-    """
+    """Return the names asked for, all where none are, and refuse others."""
     unknown = [name for name in names or () if name not in known]
     if unknown:
         raise ValueError(f"{what} must be one of {', '.join(known)}, got {unknown[0]!r}.")
@@ -160,18 +120,7 @@ def _with_needed(methods: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def n_trials_of(dataset: str, method: str) -> int:
-    """Return how often a method is tried on a dataset.
-
-    Parameters
-    ----------
-    dataset, method : str
-        What is tried.
-
-    Returns
-    -------
-    int
-        1 where the paper has one trial, or where one takes very long.
-    """
+    """Return how often a method is tried on a dataset."""
     if method in ("agf-borders", "agf-limes") and dataset in ("sat", "humidity"):
         return N_SLOW_TRIALS
     if method in STEADY and not is_split_each_time(dataset):
@@ -182,18 +131,7 @@ def n_trials_of(dataset: str, method: str) -> int:
 
 
 def is_split_each_time(dataset: str) -> bool:
-    """Tell whether each trial has training and test rows of its own.
-
-    Parameters
-    ----------
-    dataset : str
-        One of the seventeen, or the sample classes.
-
-    Returns
-    -------
-    bool
-        False where the split is published, or the paper has a single trial of the machine.
-    """
+    """Tell whether each trial has training and test rows of its own."""
     if dataset == SAMPLE_CLASSES:
         return True
     settings = parameters(dataset)

@@ -35,18 +35,7 @@ class Point(NamedTuple):
 
 
 def find_points(seed: int = 0) -> list[Point]:
-    """Draw rows of the sample classes, train a machine, and find both borders.
-
-    Parameters
-    ----------
-    seed : int, default=0
-        Of the rows and border points.
-
-    Returns
-    -------
-    list of Point
-        All that figures 1 and 2 show.
-    """
+    """Draw rows of the sample classes, train a machine, and find both borders."""
     case = load_case(SAMPLE_CLASSES, split=seed, n_train=N_ROWS)
     X, y, machine = case.problem.X_train, case.problem.y_train, case.machine
     borders = {
@@ -59,15 +48,7 @@ def find_points(seed: int = 0) -> list[Point]:
 
 
 def write_points(path: Path, points: Iterable[Point]) -> None:
-    """Write points as comma-separated values.
-
-    Parameters
-    ----------
-    path : Path
-        The file, whole at any moment.
-    points : iterable of Point
-        What to write.
-    """
+    """Write points as comma-separated values."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
@@ -78,18 +59,7 @@ def write_points(path: Path, points: Iterable[Point]) -> None:
 
 
 def read_points(path: Path) -> list[Point]:
-    """Read points, none where there is no file.
-
-    Parameters
-    ----------
-    path : Path
-        Written by `write_points`.
-
-    Returns
-    -------
-    list of Point
-        In the order of the file.
-    """
+    """Read points, none where there is no file."""
     if not path.is_file():
         return []
     return [

@@ -15,21 +15,7 @@ from limes.bench.results import parse_value
 
 
 class Trial(NamedTuple):
-    """What is tried: the name of a row.
-
-    Parameters
-    ----------
-    experiment : str
-        "results", "subsampled", "borders" or "training": see ``limes.paper.plan``.
-    dataset, method : str
-        On what, and what.
-    setting : float or None
-        Fraction of the training rows, border points or training rows: what the experiment varies.
-    seed : int
-        Of all that is random in the method.
-    split : int
-        Of a random split into training and test rows.
-    """
+    """What is tried: the name of a row."""
 
     experiment: str
     dataset: str
@@ -122,13 +108,6 @@ def append_row(path: Path, row: Row) -> None:
     """Add a row at the end of a file, and bring it to the disk.
 
     Several processes may do so at once: each waits until the one before has written its line.
-
-    Parameters
-    ----------
-    path : Path
-        Made with its folder if it is not there. What an interrupted run left of a line is cut.
-    row : Row
-        What to add.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a+b") as stream, locked(stream):
@@ -142,13 +121,7 @@ def append_row(path: Path, row: Row) -> None:
 
 
 def check_writable(path: Path) -> None:
-    """Raise the ``OSError`` that adding a row would raise, before anything long begins.
-
-    Parameters
-    ----------
-    path : Path
-        A file of rows; its folder is made, the file is not.
-    """
+    """Raise the ``OSError`` that adding a row would raise, before anything long begins."""
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.exists():
         path.open("ab").close()
@@ -179,20 +152,7 @@ def read_rows(path: Path) -> list[Row]:
 def read_csv(
     path: Path, headings: Sequence[Sequence[str]]
 ) -> list[tuple[str, dict[str, str | None]]]:
-    """Read a table of comma-separated values, and where each line stands.
-
-    Parameters
-    ----------
-    path : Path
-        A file of text. A last line without its end is dropped.
-    headings : sequence of sequence of str
-        What its columns may be.
-
-    Returns
-    -------
-    list of (str, dict)
-        File and line number, and words by column.
-    """
+    """Read a table of comma-separated values, and where each line stands."""
     content = path.read_bytes()
     try:
         text = content[: content.rfind(b"\n") + 1].decode()
@@ -222,20 +182,7 @@ def latest(rows: Iterable[Row]) -> list[Row]:
 
 
 def select(rows: Sequence[Row], **wanted: object) -> list[Row]:
-    """Return the rows with some values.
-
-    Parameters
-    ----------
-    rows : sequence of Row
-        From any trials.
-    **wanted
-        Values by column.
-
-    Returns
-    -------
-    list of Row
-        Those that have all of them.
-    """
+    """Return the rows with some values."""
     return [
         row for row in rows if all(getattr(row, name) == value for name, value in wanted.items())
     ]
@@ -276,22 +223,7 @@ def _parse(line: dict[str, str | None], place: str) -> Row:
 
 
 def parse_cell(word: str, column: str, place: str, kind: Any = None) -> Any:
-    """Turn one word into a value of its column's kind, or say where it is none.
-
-    Parameters
-    ----------
-    word : str
-        As it stands in the file.
-    column, place : str
-        Where it stands.
-    kind : type or None, default=None
-        Such as ``float``; None takes that of a row's column.
-
-    Returns
-    -------
-    object
-        Of that kind, and finite.
-    """
+    """Turn one word into a value of its column's kind, or say where it is none."""
     kind = kind or KINDS[column]
     try:
         value = parse_value(word, kind)

@@ -17,31 +17,7 @@ def run_plan(
     say: Callable[[str], None] = print,
     advance: Callable[[int], None] = lambda seconds: None,
 ) -> list[str]:
-    """Run all trials that are wanted and not there yet, and add their rows to a file.
-
-    Parameters
-    ----------
-    steps : sequence of Step
-        What is wanted.
-    path : Path
-        The file of rows.
-    is_again : bool, default=False
-        Try also what is there; the newer row then counts.
-    say : callable, default=print
-        Told how far it is.
-    advance : callable, optional
-        Told after each trial how many of the seconds that its step was thought to take are over.
-
-    Returns
-    -------
-    list of str
-        Steps that failed. Those after them are run all the same.
-
-    Raises
-    ------
-    OSError
-        Where the file cannot be written to, if possible before anything is run.
-    """
+    """Run all trials that are wanted and not there yet, and add their rows to a file."""
     check_writable(path)
     rows = {row.trial: row for row in latest(read_rows(path))}
     done: set[Trial] = set() if is_again else set(rows)
@@ -62,20 +38,7 @@ def run_plan(
 
 
 def pending_steps(steps: Sequence[Step], path: Path) -> list[Step]:
-    """Leave out the steps whose trials are all in a file, so that the time left can be told.
-
-    Parameters
-    ----------
-    steps : sequence of Step
-        What is wanted.
-    path : Path
-        The file of rows.
-
-    Returns
-    -------
-    list of Step
-        Those with trials to run, or whose trials depend on others that are not there yet.
-    """
+    """Leave out the steps whose trials are all in a file, so that the time left can be told."""
     rows = latest(read_rows(path))
     done = {row.trial for row in rows}
     return [step for step in steps if not (wanted := step.wanted(rows)) or {*wanted} - done]

@@ -33,16 +33,6 @@ class Line(NamedTuple):
 def spread(values: Iterable[float]) -> Spread | None:
     """Return mean and standard deviation, None of no values.
 
-    Parameters
-    ----------
-    values : iterable of float
-        One for each trial.
-
-    Returns
-    -------
-    Spread or None
-        The standard deviation is that of a sample, with n - 1.
-
     Examples
     --------
     >>> spread([1.0, 3.0])
@@ -56,39 +46,13 @@ def spread(values: Iterable[float]) -> Spread | None:
 
 
 def spread_of(rows: Sequence[Row], column: str) -> Spread | None:
-    """Return mean and standard deviation of a column, None where no row has a value.
-
-    Parameters
-    ----------
-    rows : sequence of Row
-        Trials of one thing.
-    column : str
-        Such as "accuracy".
-
-    Returns
-    -------
-    Spread or None
-        Over the rows that have a value.
-    """
+    """Return mean and standard deviation of a column, None where no row has a value."""
     values = [getattr(row, column) for row in rows]
     return spread(value for value in values if value is not None)
 
 
 def by_setting(rows: Sequence[Row], column: str) -> dict[float, Spread]:
-    """Return mean and spread of a column for each setting, in rising order.
-
-    Parameters
-    ----------
-    rows : sequence of Row
-        Trials of one method.
-    column : str
-        Such as "accuracy".
-
-    Returns
-    -------
-    dict of float to Spread
-        By what the experiment varied.
-    """
+    """Return mean and spread of a column for each setting, in rising order."""
     settings = sorted({row.setting for row in rows if row.setting is not None})
     found = {
         one: spread_of([row for row in rows if row.setting == one], column) for one in settings
@@ -98,16 +62,6 @@ def by_setting(rows: Sequence[Row], column: str) -> dict[float, Spread]:
 
 def fit_power_law(x: Sequence[float], y: Sequence[float]) -> PowerLaw:
     """Fit a power law, by least squares of the logarithms.
-
-    Parameters
-    ----------
-    x, y : sequence of float
-        Positive, two different values of x at least.
-
-    Returns
-    -------
-    PowerLaw
-        Exponent and factor.
 
     Examples
     --------
@@ -125,16 +79,6 @@ def fit_line(x: Sequence[float], y: Sequence[float]) -> Line:
     Each difference counts by its share of the value: times of large models would otherwise decide
     alone, and the intercept would be noise.
 
-    Parameters
-    ----------
-    x, y : sequence of float
-        Positive, two different values of x at least.
-
-    Returns
-    -------
-    Line
-        Slope and intercept.
-
     Examples
     --------
     >>> line = fit_line([1, 2, 3], [5, 7, 9])
@@ -147,18 +91,6 @@ def fit_line(x: Sequence[float], y: Sequence[float]) -> Line:
 
 def saturation(skills: dict[float, Spread], *, share: float = 0.98) -> float:
     """Return the first setting from which on the skill stays near its highest.
-
-    Parameters
-    ----------
-    skills : dict of float to Spread
-        By setting, in rising order.
-    share : float, default=0.98
-        Of the highest mean: what counts as near.
-
-    Returns
-    -------
-    float
-        A setting.
 
     Examples
     --------

@@ -19,53 +19,32 @@ TEX = {"&": r"\&", "%": r"\%", "_": r"\_", "µ": r"$\mu$", "¹": "$^1$"}
 
 @dataclass(frozen=True)
 class Column:
-    """A column: its head, and what kind of numbers it holds.
+    """A column: its head, and what kind of numbers it holds."""
 
-    Parameters
-    ----------
-    head : str
-        Different for each column of a table.
-    kind : {"text", "count", "percent", "skill", "change", "seconds", "ratio"}, default="text"
-        How its numbers are written: whole, as a change in percent, with three decimals, with a sign
-        too, with three digits that count at least, or with just three.
-    """
-
+    # Different for each column of a table.
     head: str
+    # How its numbers are written: whole, as a change in percent, with three decimals, with a sign
+    # too, with three digits that count at least, or with just three.
     kind: str = "text"
 
 
 @dataclass(frozen=True)
 class Table:
-    """One of the paper's tables, with ours beside it.
+    """One of the paper's tables, with ours beside it."""
 
-    Parameters
-    ----------
-    name : str
-        Of its files.
-    title : str
-        What it shows.
-    columns : sequence of Column
-        What each column holds.
-    lines : sequence of sequence of Cell
-        None where there is no number.
-    note : str, default=""
-        What a reader must know.
-    """
-
+    # Of its files.
     name: str
+    # What it shows.
     title: str
+    # What each column holds.
     columns: Sequence[Column]
+    # None where there is no number.
     lines: Sequence[Sequence[Cell]]
+    # What a reader must know.
     note: str = ""
 
     def markdown(self) -> str:
-        """Write it for a page.
-
-        Returns
-        -------
-        str
-            The table and its note, without the title.
-        """
+        """Write it for a page."""
         heads = [column.head for column in self.columns]
         rules = ["---" if column.kind == "text" else "---:" for column in self.columns]
         lines = [heads, rules, *self._words(plus_minus="±")]
@@ -73,13 +52,7 @@ class Table:
         return f"{text}\n\n{self.note}\n" if self.note else f"{text}\n"
 
     def latex(self) -> str:
-        """Write it for an article.
-
-        Returns
-        -------
-        str
-            A table environment, which needs no package.
-        """
+        """Write it for an article."""
         kinds = "".join("l" if column.kind == "text" else "r" for column in self.columns)
         heads = [_escape(column.head) for column in self.columns]
         body = [[_escape(word) for word in line] for line in self._words(plus_minus=r"$\pm$")]
@@ -95,13 +68,7 @@ class Table:
         return "\n".join(lines) + "\n"
 
     def csv(self) -> str:
-        """Write it for a program: numbers with all their digits, spreads in columns of their own.
-
-        Returns
-        -------
-        str
-            Comma-separated values with one line of heads.
-        """
+        """Return CSV: numbers with all digits, spreads in columns of their own."""
         has_spread = [
             any(isinstance(line[place], Spread) for line in self.lines)
             for place in range(len(self.columns))
@@ -129,16 +96,6 @@ class Table:
 def three_digits(value: float) -> str:
     """Write a number with three digits that count.
 
-    Parameters
-    ----------
-    value : float
-        Any finite one.
-
-    Returns
-    -------
-    str
-        Without an exponent, unless it is below a ten-thousandth.
-
     Examples
     --------
     >>> three_digits(1234.5), three_digits(0.01234), three_digits(0.00001234)
@@ -151,16 +108,6 @@ def three_digits(value: float) -> str:
 
 def three_significant(value: float) -> str:
     """Write a ratio with three digits that count, and noughts after them.
-
-    Parameters
-    ----------
-    value : float
-        Any finite one.
-
-    Returns
-    -------
-    str
-        As `three_digits`, but rounded where it has more than three.
 
     Examples
     --------

@@ -24,20 +24,7 @@ PRINTED_AS = {"svm-probability": "svm"}
 
 
 def make_tables(rows: Sequence[Row], datasets: Sequence[str] = EVERYTHING) -> dict[str, Table]:
-    """Make all tables.
-
-    Parameters
-    ----------
-    rows : sequence of Row
-        One for each trial.
-    datasets : sequence of str, default=all
-        The lines wanted.
-
-    Returns
-    -------
-    dict of str to Table
-        By name; what has not been tried is left empty.
-    """
+    """Make all tables."""
     names = [name for name in DATASETS if name in datasets]
     tables = [make(rows, names) for make in MAKERS]
     tables.append(agf_table(rows, [name for name in AGF_DATASETS if name in datasets]))

@@ -26,18 +26,6 @@ N_TURNS = 3
 def run_trial(case: Case, trial: Trial) -> Row:
     """Train one method on a case, and measure its skill and time with one thread.
 
-    Parameters
-    ----------
-    case : Case
-        Of the trial's dataset and split.
-    trial : Trial
-        What to try.
-
-    Returns
-    -------
-    Row
-        What came out.
-
     Examples
     --------
     >>> from limes.paper.cases import load_case

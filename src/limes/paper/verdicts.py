@@ -11,23 +11,15 @@ from limes.paper.statistics import Spread, spread_of
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether an accelerated machine is worth having.
+    """Whether an accelerated machine is worth having."""
 
-    Parameters
-    ----------
-    fraction : float
-        Of the training rows of the machine that is as good.
-    machine : list of Row
-        Its trials.
-    fast : list of Row
-        Those of the accelerated one.
-    is_linear_better : bool or None
-        Whether a linear classifier explains more; None where it was not tried.
-    """
-
+    # Of the training rows of the machine that is as good.
     fraction: float
+    # Its trials.
     machine: list[Row]
+    # Those of the accelerated one.
     fast: list[Row]
+    # Whether a linear classifier explains more; None where it was not tried.
     is_linear_better: bool | None
 
     @property
@@ -36,18 +28,7 @@ class Verdict:
         return self.speedup > 1
 
     def is_that_of_the_paper(self, dataset: str) -> bool:
-        """Tell whether the paper came to the same, but for stars.
-
-        Parameters
-        ----------
-        dataset : str
-            One of the seventeen.
-
-        Returns
-        -------
-        bool
-            Whether both succeed, or both fail.
-        """
+        """Tell whether the paper came to the same, but for stars."""
         return self.word.rstrip("*") == printed_verdict(dataset).rstrip("*")
 
     @property
@@ -73,35 +54,12 @@ class Verdict:
         return found.mean if found else float("nan")
 
     def spread(self, which: str, column: str) -> Spread | None:
-        """Return mean and spread of a column, of the machine or of the fast one.
-
-        Parameters
-        ----------
-        which : {"machine", "fast"}
-            Whose.
-        column : str
-            Such as "test_seconds".
-
-        Returns
-        -------
-        Spread or None
-            Over all trials.
-        """
+        """Return mean and spread of a column, of the machine or of the fast one."""
         return spread_of(getattr(self, which), column)
 
 
 def printed_verdict(dataset: str) -> str:
     """Return the paper's verdict, with its star where a linear classifier is better.
-
-    Parameters
-    ----------
-    dataset : str
-        One of the seventeen.
-
-    Returns
-    -------
-    str
-        As ``Verdict.word``.
 
     Examples
     --------
@@ -113,22 +71,7 @@ def printed_verdict(dataset: str) -> str:
 
 
 def judge(rows: Sequence[Row], dataset: str, method: str) -> Verdict | None:
-    """Give the verdict on a method.
-
-    Parameters
-    ----------
-    rows : sequence of Row
-        All trials.
-    dataset : str
-        One of the seventeen.
-    method : {"borders", "limes"}
-        What is judged.
-
-    Returns
-    -------
-    Verdict or None
-        None where trials are missing.
-    """
+    """Give the verdict on a method."""
     match = match_method(rows, dataset, method)
     if match is None or not match.is_final:
         return None

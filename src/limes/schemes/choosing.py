@@ -11,36 +11,24 @@ PATIENCE = 2
 
 @dataclass(frozen=True)
 class Trial:
-    """One line of the trade-off: what a map costs, and how well it agrees with the source.
+    """One line of the trade-off: what a map costs, and how well it agrees with the source."""
 
-    Parameters
-    ----------
-    scheme : str
-        How the maps are joined.
-    n_borders : int
-        Points in all.
-    blend : int
-        Number of nearest points whose functions are averaged.
-    cost : int
-        Multiply-adds a row.
-    agreement : float
-        Share of rows kept aside that get the source's label.
-    error : float
-        Standard error of the agreement.
-    is_chosen : bool
-        Whether this is the one.
-    lost : float
-        How much of the source's uncertainty coefficient it is expected to lose, by how likely the
-        source finds every class of the rows kept aside; nan where that was not looked at.
-    """
-
+    # How the maps are joined.
     scheme: str
+    # Points in all.
     n_borders: int
+    # Number of nearest points whose functions are averaged.
     blend: int
+    # Multiply-adds a row.
     cost: int
+    # Share of rows kept aside that get the source's label.
     agreement: float
+    # Standard error of the agreement.
     error: float
+    # Whether this is the one.
     is_chosen: bool = False
+    # How much of the source's uncertainty coefficient it is expected to lose, by how likely the
+    # source finds every class of the rows kept aside; nan where that was not looked at.
     lost: float = float("nan")
 
 
@@ -52,31 +40,7 @@ def choose(
     same: float = 0.0,
     kept: Sequence[bool] = (),
 ) -> int:
-    """Return the number of the cheapest trial that is good enough, or else as good as the best.
-
-    Parameters
-    ----------
-    trials : list of Trial
-        At least one.
-    min_agreement : float or None, default=None
-        Take the cheapest that agrees so well instead, or else the best.
-    balances : sequence of tuple of float, default=None
-        Agreement of each trial and its error where all classes count alike: a trial must be within
-        an error of the best in that too, or a rare class would not count.
-    fair_cost : float, default=inf
-        Where that one costs more than this, two errors decide: what is dear must be better beyond
-        doubt.
-    same : float, default=0.0
-        The least that an error counts: what differs by less is the same to everybody.
-    kept : sequence of bool, default=()
-        Which trials keep the source's skill: the cheapest of them is enough. Where none does, it is
-        the cheapest within a standard error of the best agreement.
-
-    Returns
-    -------
-    int
-        Place in the list.
-    """
+    """Return the number of the cheapest trial that is good enough, or else as good as the best."""
     if min_agreement is not None:
         wanted = min(min_agreement, max(trial.agreement for trial in trials))
         good = {place for place, trial in enumerate(trials) if trial.agreement >= wanted}
@@ -115,19 +79,7 @@ def _within(results: Sequence[tuple[float, float]], n_errors: float) -> set[int]
 
 
 def is_settled(trials: list[Trial]) -> bool:
-    """Tell whether more points have stopped to help.
-
-    Parameters
-    ----------
-    trials : list of Trial
-        In the order in which they were made.
-
-    Returns
-    -------
-    bool
-        True where none of the last trials was better than one before them, or where there is
-        nothing to gain.
-    """
+    """Tell whether more points have stopped to help."""
     if not trials:
         return False
     best = max(range(len(trials)), key=lambda place: trials[place].agreement)

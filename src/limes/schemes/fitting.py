@@ -63,45 +63,29 @@ class Settings:
 
 @dataclass(frozen=True, eq=False)
 class Ground:
-    """Rows that borders are searched between, in the space of the source.
+    """Rows that borders are searched between, in the space of the source."""
 
-    Parameters
-    ----------
-    rows : ndarray of shape (n_rows, n_features)
-        Rows.
-    codes : ndarray of shape (n_rows,)
-        Their class numbers.
-    before : AffineMap or None
-        From raw rows to that space.
-    judges : Judges
-        Raw rows kept aside, to be judged by.
-    aside : ndarray of shape (n_aside, n_features)
-        Rows that were kept aside, in the space of the source.
-    """
-
+    # Shape (n_rows, n_features). Rows.
     rows: Array
+    # Shape (n_rows,). Their class numbers.
     codes: Codes
+    # From raw rows to that space.
     before: AffineMap | None
+    # Raw rows kept aside, to be judged by.
     judges: Judges
+    # Shape (n_aside, n_features). Rows that were kept aside, in the space of the source.
     aside: Array
 
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """Border maps, and how they came to be.
+    """Border maps, and how they came to be."""
 
-    Parameters
-    ----------
-    scheme : Scheme
-        The maps.
-    trials : list of Trial
-        What was tried on the way.
-    earlier : Scheme or None
-        The same, before they learnt from the rows kept aside too; None where they never did.
-    """
-
+    # The maps.
     scheme: Scheme
+    # What was tried on the way.
     trials: list[Trial] = field(default_factory=list)
+    # The same, before they learnt from the rows kept aside too; None where they never did.
     earlier: Scheme | None = None
 
     @property
@@ -116,20 +100,6 @@ def enough_judges(source: MulticlassSource, ground: Ground) -> tuple[Judges, Arr
     Where those kept aside are few, all real rows and others made beside them. A map has seen the
     real ones among many that were made from them, which is a small advantage to all maps alike;
     too few rows would be a large error.
-
-    Parameters
-    ----------
-    source : MulticlassSource
-        The classifier being replaced.
-    ground : Ground
-        Rows.
-
-    Returns
-    -------
-    judges : Judges
-        Rows with the source's classes.
-    rows : ndarray of shape (n_judges, n_features)
-        The rows in the space of the source.
     """
     judges = ground.judges
     moved = judges.rows if ground.before is None else ground.before.apply(judges.rows)
@@ -150,28 +120,7 @@ def fit_pairwise(
     n_jobs: int | None = None,
     verbose: int = 0,
 ) -> PairwiseScheme:
-    """Map the border of each pair of classes.
-
-    Parameters
-    ----------
-    source : MulticlassSource
-        The classifier being replaced.
-    ground : Ground
-        Rows.
-    settings : Settings
-        How to search.
-    seed : SeedSequence
-        Each pair draws from a child of its own, whatever the number of jobs.
-    n_jobs : int or None, default=None
-        Pairs at once.
-    verbose : int, default=0
-        Above zero, tell how far it is.
-
-    Returns
-    -------
-    PairwiseScheme
-        Maps in the order of ``class_pairs``.
-    """
+    """Map the border of each pair of classes."""
     pairs = class_pairs(len(source.classes))
     borders = [source.pair(*pair) for pair in pairs]
     members = [list(pair) for pair in pairs]
@@ -190,18 +139,7 @@ def fit_one_vs_rest(
     n_jobs: int | None = None,
     verbose: int = 0,
 ) -> Scheme:
-    """Map the border of each class against the rest; two classes have but one border.
-
-    Parameters
-    ----------
-    source, ground, settings, seed, n_jobs, verbose
-        As for ``fit_pairwise``.
-
-    Returns
-    -------
-    Scheme
-        One map a class.
-    """
+    """Map the border of each class against the rest; two classes have but one border."""
     n_classes = len(source.classes)
     if n_classes == 2:
         return fit_pairwise(source, ground, settings, seed=seed, n_jobs=n_jobs, verbose=verbose)
@@ -241,24 +179,6 @@ def map_border(
     """Search for the points of one border.
 
     Rows that are all on one side have no border between them: its map is then the same everywhere.
-
-    Parameters
-    ----------
-    source : Source
-        The border.
-    classes : list of int
-        The classes whose rows are searched between.
-    ground : Ground
-        Rows.
-    settings : Settings
-        How to search.
-    rng : Generator
-        Draws rows and pairs.
-
-    Returns
-    -------
-    BorderMap
-        At most ``settings.n_borders`` points.
     """
     source = shift_border(source, settings)
     rows = ground.rows[draw_rows(ground.codes, classes, rng)]
@@ -276,40 +196,12 @@ def map_border(
 
 
 def shift_border(source: Source, settings: Settings) -> Source:
-    """Return the border at the decision value that is asked for.
-
-    Parameters
-    ----------
-    source : Source
-        The border at zero.
-    settings : Settings
-        With the level.
-
-    Returns
-    -------
-    Source
-        The same where the level is zero.
-    """
+    """Return the border at the decision value that is asked for."""
     return Shifted(source, settings.level) if settings.level else source
 
 
 def draw_rows(codes: Codes, classes: list[int], rng: np.random.Generator) -> Codes:
-    """Return the rows of some classes, a random part of a large class.
-
-    Parameters
-    ----------
-    codes : ndarray of shape (n_rows,)
-        Class numbers.
-    classes : list of int
-        The classes wanted.
-    rng : Generator
-        Draws.
-
-    Returns
-    -------
-    ndarray of int
-        Row numbers.
-    """
+    """Return the rows of some classes, a random part of a large class."""
     own = [np.flatnonzero(codes == one) for one in classes]
     kept = [
         rows if len(rows) <= MAX_CLASS_ROWS else rng.choice(rows, MAX_CLASS_ROWS, replace=False)

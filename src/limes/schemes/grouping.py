@@ -14,20 +14,6 @@ def group_classes(rows: Array, codes: Codes, n_classes: int) -> NDArray[np.int64
     Two groups are joined where that adds least to the squared distances from their mean (Ward),
     which makes groups of similar size, and so short ways.
 
-    Parameters
-    ----------
-    rows : ndarray of shape (n_rows, n_features)
-        Rows.
-    codes : ndarray of shape (n_rows,)
-        Their class numbers.
-    n_classes : int
-        Number of classes, at least two; one without rows is put amid all.
-
-    Returns
-    -------
-    ndarray of int of shape (n_classes - 1, 2)
-        As ``TreeScheme.children``.
-
     Examples
     --------
     >>> group_classes(np.array([[0.0], [5.0], [1.0]]), np.array([0, 1, 2]), 3)
@@ -46,16 +32,6 @@ def group_classes(rows: Array, codes: Codes, n_classes: int) -> NDArray[np.int64
 def split_groups(children: NDArray[np.int64]) -> list[tuple[list[int], list[int]]]:
     """Return the classes behind the two branches of each fork.
 
-    Parameters
-    ----------
-    children : ndarray of int of shape (n_classes - 1, 2)
-        A tree.
-
-    Returns
-    -------
-    list of tuple of two lists of int
-        Class numbers, ascending.
-
     Examples
     --------
     >>> split_groups(np.array([[-2, 1], [-1, -3]]))
@@ -72,15 +48,7 @@ def split_groups(children: NDArray[np.int64]) -> list[tuple[list[int], list[int]
 
 
 class GroupBorder(Source):
-    """The border between two groups: that of the best class of the one and of the other.
-
-    Parameters
-    ----------
-    source : MulticlassSource
-        Its classes.
-    first, second : list of int
-        Class numbers; the decision value is positive on the side of the second group.
-    """
+    """The border between two groups: that of the best class of the one and of the other."""
 
     def __init__(self, source: MulticlassSource, first: list[int], second: list[int]) -> None:
         self.source, self.first, self.second = source, np.array(first), np.array(second)

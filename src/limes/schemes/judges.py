@@ -10,23 +10,16 @@ from limes._typing import Array, Codes
 
 @dataclass(frozen=True, eq=False)
 class Judges:
-    """Rows to compare a map with its source on.
+    """Rows to compare a map with its source on."""
 
-    Parameters
-    ----------
-    rows : ndarray of shape (n_rows, n_features)
-        Raw rows.
-    codes : ndarray of shape (n_rows,)
-        The source's class numbers of them.
-    weights : ndarray of shape (n_rows,)
-        What each stands for; they sum to 1.
-    groups : ndarray of int of shape (n_rows,), or None
-        Rows of one number were made from the same row, and err together; None where none were made.
-    """
-
+    # Shape (n_rows, n_features). Raw rows.
     rows: Array
+    # Shape (n_rows,). The source's class numbers of them.
     codes: Codes
+    # Shape (n_rows,). What each stands for; they sum to 1.
     weights: Array
+    # Shape (n_rows,). Rows of one number were made from the same row, and err together; None where
+    # none were made.
     groups: Codes | None = None
 
     @classmethod
@@ -40,21 +33,7 @@ class Judges:
         return len(self.rows) if self.groups is None else len(np.unique(self.groups))
 
     def agreement(self, codes: Codes) -> tuple[float, float]:
-        """Return the share of equal class numbers, and its standard error.
-
-        Parameters
-        ----------
-        codes : ndarray of shape (n_rows,)
-            Class numbers by the map.
-
-        Returns
-        -------
-        agreement : float
-            nan where there are no rows.
-        error : float
-            The deviation of a share after hits and misses, with half of each known beforehand;
-            where rows were made from others, that of the sums over those.
-        """
+        """Return the share of equal class numbers, and its standard error."""
         agreement, error = self.plain_agreement(codes)
         if self.groups is not None:
             n_worth = 1.0 / float(np.square(np.bincount(self.groups, self.weights)).sum())
@@ -68,32 +47,11 @@ class Judges:
 
         That is nearer to the error of the difference of two maps on the same rows, which err
         together.
-
-        Parameters
-        ----------
-        codes : ndarray of shape (n_rows,)
-            Class numbers by the map.
-
-        Returns
-        -------
-        agreement, error : float
-            As of ``agreement``.
         """
         return _weighted_agreement(self.weights, codes != self.codes)
 
     def balanced_agreement(self, codes: Codes) -> tuple[float, float]:
-        """Return the same where every class counts as much as any other, however rare it is.
-
-        Parameters
-        ----------
-        codes : ndarray of shape (n_rows,)
-            Class numbers by the map.
-
-        Returns
-        -------
-        agreement, error : float
-            As of ``agreement``.
-        """
+        """Return the same where every class counts as much as any other, however rare it is."""
         by_class = np.bincount(self.codes, self.weights)
         n_classes = max(1, int(np.count_nonzero(by_class)))
         own = by_class[self.codes]
@@ -101,35 +59,13 @@ class Judges:
         return _weighted_agreement(shares, codes != self.codes)
 
     def recalls(self, codes: Codes) -> Array:
-        """Return how often each class that the source names is named where the source does.
-
-        Parameters
-        ----------
-        codes : ndarray of shape (n_rows,)
-            Class numbers by the map.
-
-        Returns
-        -------
-        ndarray of shape (n_named,)
-            Shares, from 0 to 1.
-        """
+        """Return how often each class that the source names is named where the source does."""
         named = np.bincount(self.codes, self.weights)
         hits = np.bincount(self.codes, self.weights * (codes == self.codes))
         return hits[named > 0] / named[named > 0]
 
     def error_of_mean(self, values: Array) -> float:
-        """Return the standard error of the weighted mean of one value a row.
-
-        Parameters
-        ----------
-        values : ndarray of shape (n_rows,)
-            Any.
-
-        Returns
-        -------
-        float
-            Zero where they are all the same.
-        """
+        """Return the standard error of the weighted mean of one value a row."""
         parts = self.weights * (values - self.weights @ values)
         sums = parts if self.groups is None else np.bincount(self.groups, parts)
         return float(np.sqrt(np.square(sums).sum()))
@@ -146,17 +82,6 @@ def _weighted_agreement(weights: Array, is_missed: NDArray[np.bool_]) -> tuple[f
 
 
 def agreement_error(hits: float, n_rows: float) -> float:
-    """Return the standard error of a share of hits.
-
-    Parameters
-    ----------
-    hits, n_rows : float
-        Numbers of rows.
-
-    Returns
-    -------
-    float
-        Never 0: half a hit and half a miss are known beforehand.
-    """
+    """Return the standard error of a share of hits."""
     a, b = hits + 0.5, max(n_rows - hits, 0.0) + 0.5
     return float(np.sqrt(a * b / (a + b + 1)) / (a + b))

@@ -40,26 +40,17 @@ MIN_KIND_ROWS = 10
 
 @dataclass(frozen=True, eq=False)
 class Lot:
-    """The rows at hand, raw and in the space of the source, that judges are drawn from.
+    """The rows at hand, raw and in the space of the source, that judges are drawn from."""
 
-    Parameters
-    ----------
-    X : ndarray or sparse matrix
-        All raw rows.
-    chosen : ndarray of int
-        Which of them are at hand.
-    rows : ndarray of shape (n_chosen, n_features)
-        Those in the space of the source.
-    before : AffineMap or None
-        From raw rows to that space.
-    codes_of : callable
-        The source's class numbers of rows in its space.
-    """
-
+    # All raw rows.
     X: Any
+    # Which of them are at hand.
     chosen: Codes
+    # Shape (n_chosen, n_features). Those in the space of the source.
     rows: Array
+    # From raw rows to that space.
     before: AffineMap | None
+    # The source's class numbers of rows in its space.
     codes_of: Callable[[Array], Codes]
 
     def judges(self, places: Codes) -> Judges:
@@ -80,22 +71,6 @@ class Lot:
         left where a map goes wrong. So rows are made beside them, and all are weighted so that the
         source is as sure of them as it is of rows unseen. Support vectors take no part: the border
         bends round them as it does nowhere else.
-
-        Parameters
-        ----------
-        source : MulticlassSource
-            The classifier being replaced.
-        is_aside, is_remembered : ndarray of bool of shape (n_chosen,)
-            Rows kept aside from the map, and support vectors.
-        unseen : ndarray or None
-            How sure the source is of rows that it was not trained on, where that is known.
-        rng : Generator
-            Draws.
-
-        Returns
-        -------
-        Judges
-            Real rows and made ones; only the real ones where nothing is known of rows unseen.
         """
         free = np.flatnonzero(is_aside & ~is_remembered)
         # Where nearly all are support vectors, only rows far from every one of them will do; those
@@ -151,18 +126,6 @@ def _draw_by_weight(weights: Array, n_real: int, n_others: int, rng: np.random.G
 def match_kinds(margins: Array, wanted: Array) -> Array:
     """Return weights that give margins the distribution of others.
 
-    Parameters
-    ----------
-    margins : ndarray of shape (n_rows,)
-        Of the rows to weight.
-    wanted : ndarray of shape (n_wanted,)
-        Margins as they should be.
-
-    Returns
-    -------
-    ndarray of shape (n_rows,)
-        Summing to 1.
-
     Examples
     --------
     >>> even = np.linspace(0, 1, 1000)
@@ -183,20 +146,7 @@ def match_kinds(margins: Array, wanted: Array) -> Array:
 
 
 def margins_of(source: MulticlassSource, rows: Array) -> Array:
-    """Return by how much the likeliest class leads.
-
-    Parameters
-    ----------
-    source : MulticlassSource
-        The classifier.
-    rows : ndarray of shape (n_rows, n_features)
-        Rows in its space.
-
-    Returns
-    -------
-    ndarray of shape (n_rows,)
-        Difference of the two largest scores.
-    """
+    """Return by how much the likeliest class leads."""
     best = np.partition(source.scores(rows), -2, axis=1)[:, -2:]
     return best[:, 1] - best[:, 0]
 
@@ -204,26 +154,7 @@ def margins_of(source: MulticlassSource, rows: Array) -> Array:
 def unseen_margins(
     model: Any, source: MulticlassSource, rows: Array, codes: Codes, rng: np.random.Generator
 ) -> Array | None:
-    """Return how sure a machine is of rows that it was not trained on.
-
-    Parameters
-    ----------
-    model : SVC or NuSVC
-        Trained on the rows; it is trained again without some of them.
-    source : MulticlassSource
-        The same.
-    rows : ndarray of shape (n_rows, n_features)
-        Its training rows.
-    codes : ndarray of shape (n_rows,)
-        Their true classes.
-    rng : Generator
-        Draws.
-
-    Returns
-    -------
-    ndarray or None
-        Margins of the rows left out; None where training again would take too long, or fails.
-    """
+    """Return how sure a machine is of rows that it was not trained on."""
     if not isinstance(source, SvmSource):
         return None
     enough = -(-N_UNSEEN * N_FOLDS // len(rows))

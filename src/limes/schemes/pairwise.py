@@ -17,19 +17,12 @@ from limes.schemes.protocol import Scheme
 
 @dataclass(frozen=True, eq=False)
 class PairwiseScheme(Scheme):
-    """Maps of all pairs in the order of ``class_pairs``, joined by votes or by coupling.
-
-    Parameters
-    ----------
-    maps, n_classes, double
-        As in every scheme.
-    by_vote : bool, default=True
-        True: the class that wins most pairs, the lowest of equals (as LIBSVM decides). Coupled
-        probabilities are then moved as little as it takes to put that class first. False: the
-        class with the largest coupled probability.
-    """
+    """Maps of all pairs in the order of ``class_pairs``, joined by votes or by coupling."""
 
     name: ClassVar[str] = "pairwise"
+    # True: the class that wins most pairs, the lowest of equals (as LIBSVM decides). Coupled
+    # probabilities are then moved as little as it takes to put that class first. False: the class
+    # with the largest coupled probability.
     by_vote: bool = True
 
     @cached_property

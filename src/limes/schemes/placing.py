@@ -35,17 +35,11 @@ TRIAL_KEY = 2**31
 
 @dataclass(frozen=True, eq=False)
 class Border:
-    """A border of a scheme, and the classes on either side of it.
+    """A border of a scheme, and the classes on either side of it."""
 
-    Parameters
-    ----------
-    source : Source
-        The border.
-    below, above : list of int
-        Classes whose rows have decision values below zero, and above.
-    """
-
+    # The border.
     source: Source
+    # Classes whose rows have decision values below zero, and above.
     below: list[int]
     above: list[int]
 
@@ -61,22 +55,7 @@ class Border:
 
 
 def borders_of(scheme: str, source: MulticlassSource, ground: Ground) -> list[Border]:
-    """Return the borders that the maps of a scheme are of.
-
-    Parameters
-    ----------
-    scheme : str
-        How the maps are joined.
-    source : MulticlassSource
-        The classifier being replaced.
-    ground : Ground
-        Rows, which a tree is grown from.
-
-    Returns
-    -------
-    list of Border
-        In no order that matters.
-    """
+    """Return the borders that the maps of a scheme are of."""
     n_classes = len(source.classes)
     if scheme == "one-vs-rest" and n_classes > 2:
         everyone = range(n_classes)
@@ -103,26 +82,6 @@ def choose_placement(
 
     A few borders are mapped with each, those that most of the doubtful rows lie about. Of those
     placements that are within the standard error of the best the simplest is taken.
-
-    Parameters
-    ----------
-    borders : list of Border
-        All borders of a scheme.
-    source : MulticlassSource
-        The classifier being replaced.
-    ground : Ground
-        Rows to search between, and rows kept aside.
-    settings : Settings
-        How to search.
-    seed : SeedSequence
-        All draws come from a child of it; its own next children stay as they are.
-    verbose : int, default=0
-        Above zero, tell how each did.
-
-    Returns
-    -------
-    str
-        One of ``PLACEMENTS``.
     """
     rng = np.random.default_rng(
         np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, TRIAL_KEY))
@@ -145,16 +104,6 @@ def choose_placement(
 
 def simplest(misses: Array) -> int:
     """Return the first that misses no more than the least, by the error of the difference.
-
-    Parameters
-    ----------
-    misses : ndarray of shape (n_tried, n_rows)
-        What each missed of each row, the simplest first.
-
-    Returns
-    -------
-    int
-        Its number.
 
     Examples
     --------

@@ -21,21 +21,14 @@ MARGIN = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Scheme(ABC):
-    """Border maps, and how their values become labels and probabilities.
-
-    Parameters
-    ----------
-    maps : tuple of BorderMap
-        All with the same ``before`` and ``blend``.
-    n_classes : int
-        Number of classes.
-    double : bool, default=False
-        Compute in float64 instead of float32.
-    """
+    """Border maps, and how their values become labels and probabilities."""
 
     name: ClassVar[str]
+    # All with the same ``before`` and ``blend``.
     maps: tuple[BorderMap, ...]
+    # Number of classes.
     n_classes: int
+    # Compute in float64 instead of float32.
     double: bool = False
 
     @cached_property
@@ -104,18 +97,6 @@ def put_first(probabilities: Array, winners: Codes) -> Array:
 
     The winner and the classes above it share what they have equally: the nearest point, in squared
     distance, of the set where the winner is first.
-
-    Parameters
-    ----------
-    probabilities : ndarray of shape (n_rows, n_classes)
-        Each row summing to 1.
-    winners : ndarray of shape (n_rows,)
-        Class numbers.
-
-    Returns
-    -------
-    ndarray of shape (n_rows, n_classes)
-        Each row summing to 1, its largest at the winner's place.
 
     Examples
     --------

@@ -40,26 +40,7 @@ def fit_shared(
     seed: np.random.SeedSequence,
     verbose: int = 0,
 ) -> Fitted:
-    """Fit one map for all classes, trying numbers of points unless one is given.
-
-    Parameters
-    ----------
-    source : MulticlassSource
-        The classifier being replaced.
-    ground : Ground
-        Rows to learn from, and rows kept aside.
-    settings : Settings
-        Number of points and blend, where they are given.
-    seed : SeedSequence
-        All draws come from it.
-    verbose : int, default=0
-        Above zero, tell what is tried.
-
-    Returns
-    -------
-    Fitted
-        The chosen one, and all that were tried, the cheapest first.
-    """
+    """Fit one map for all classes, trying numbers of points unless one is given."""
     lesson_seed, last_seed, *seeds = seed.spawn(2 + N_TRIALS)
     workshop = Workshop(source, ground, settings, np.random.default_rng(lesson_seed))
     if settings.n_borders is not None:

@@ -21,30 +21,20 @@ class ShortlistScheme(Scheme):
     """A shared map first, then the maps of all pairs, of which a row asks the few in question.
 
     A row that the shared map is sure of asks no pair at all.
-
-    Parameters
-    ----------
-    maps, n_classes, double
-        As in every scheme: the shared map, then pairs in the order of ``class_pairs``.
-    n_named : int, default=4
-        The most classes that are named for a row.
-    reach : float, default=3.5
-        How much smaller than the largest the value of a named class may be.
-    trust : float, default=0.65
-        The share of a pair's own map in its value; the rest is half the difference of the shared
-        map's values, whose errors are others.
-    n_asked : float, default=1.0
-        Pairs that a row asks on average: that of all rows of the fit, which are more doubtful than
-        rows to come.
-    by_vote : bool, default=True
-        As in ``PairwiseScheme``, among the named classes.
     """
 
     name: ClassVar[str] = "shortlist"
+    # The most classes that are named for a row.
     n_named: int = 4
+    # How much smaller than the largest the value of a named class may be.
     reach: float = 3.5
+    # The share of a pair's own map in its value; the rest is half the difference of the shared
+    # map's values, whose errors are others.
     trust: float = 0.65
+    # Pairs that a row asks on average: that of all rows of the fit, which are more doubtful than
+    # rows to come.
     n_asked: float = 1.0
+    # As in ``PairwiseScheme``, among the named classes.
     by_vote: bool = True
 
     def __post_init__(self) -> None:

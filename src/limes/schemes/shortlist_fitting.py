@@ -44,30 +44,7 @@ def fit_shortlist(
     n_jobs: int | None = None,
     verbose: int = 0,
 ) -> Scheme:
-    """Fit one map for all classes, and map the border of each pair; two classes have one border.
-
-    Parameters
-    ----------
-    source : MulticlassSource
-        The classifier being replaced.
-    ground : Ground
-        Rows.
-    settings : Settings
-        How to search; ``n_borders`` counts points of a pair.
-    refine : bool, default=True
-        Whether the maps of pairs are fitted to the source, instead of being points on its border.
-    seed : SeedSequence
-        Each pair draws from a child of its own, whatever the number of jobs.
-    n_jobs : int or None, default=None
-        Pairs at once.
-    verbose : int, default=0
-        Above zero, tell how far it is.
-
-    Returns
-    -------
-    Scheme
-        The shared map, then the pairs.
-    """
+    """Fit one map for all classes, and map the border of each pair; two classes have one border."""
     if len(source.classes) == 2 and (not refine or settings.level):
         return fit_pairwise(source, ground, settings, seed=seed, n_jobs=n_jobs, verbose=verbose)
     lesson_seed, shared_seed, pair_seed = seed.spawn(3)

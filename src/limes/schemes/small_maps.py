@@ -24,45 +24,22 @@ SURE_SHARE = 0.02
 
 @dataclass(frozen=True, eq=False)
 class Schoolroom:
-    """Rows that several borders are learnt from, and how their maps are to be.
+    """Rows that several borders are learnt from, and how their maps are to be."""
 
-    Parameters
-    ----------
-    rows : ndarray of shape (n_rows, n_features)
-        Float32, in the space of the source.
-    components : ndarray of shape (n_features, n_search), or None
-        Directions in which all maps are searched; None for the rows themselves.
-    n_points : int
-        The most points of a map.
-    blend : int
-        Number of nearest points whose functions are averaged.
-    n_looks : int
-        Rows that the fit of a map looks at in all.
-    """
-
+    # Shape (n_rows, n_features). Float32, in the space of the source.
     rows: NDArray[np.float32]
+    # Shape (n_features, n_search). Directions in which all maps are searched; None for the rows
+    # themselves.
     components: Array | None
+    # The most points of a map.
     n_points: int
+    # Number of nearest points whose functions are averaged.
     blend: int
+    # Rows that the fit of a map looks at in all.
     n_looks: int
 
     def fit(self, some: Codes, decisions: Array, rng: np.random.Generator) -> BorderMap:
-        """Fit the map of one border.
-
-        Parameters
-        ----------
-        some : ndarray of int of shape (n_some,)
-            Numbers of the rows to learn from.
-        decisions : ndarray of shape (n_some,)
-            The source's decision values of those.
-        rng : Generator
-            Draws.
-
-        Returns
-        -------
-        BorderMap
-            Its values are decision values.
-        """
+        """Fit the map of one border."""
         rows = self.rows[some]
         chances = expit(2 * decisions)
         search = rows if self.components is None else rows @ self.components

@@ -25,17 +25,11 @@ LEAST_SKILL, LEAST_ENTROPY = 1e-6, 1e-12
 
 @dataclass(frozen=True, eq=False)
 class Stakes:
-    """What is expected of answers on rows whose true classes nobody knows.
+    """What is expected of answers on rows whose true classes nobody knows."""
 
-    Parameters
-    ----------
-    judges : Judges
-        Rows with the source's answers.
-    forecasts : ndarray of shape (n_rows, n_classes)
-        How likely each class is, by the source.
-    """
-
+    # Rows with the source's answers.
     judges: Judges
+    # Shape (n_rows, n_classes). How likely each class is, by the source.
     forecasts: Array
 
     @cached_property
@@ -44,20 +38,7 @@ class Stakes:
         return self._information(self.judges.codes)[0] / self._entropy
 
     def lost(self, codes: Codes) -> tuple[float, float]:
-        """Return how much lower the uncertainty coefficient of other answers is, and its error.
-
-        Parameters
-        ----------
-        codes : ndarray of shape (n_rows,)
-            Class numbers by the map.
-
-        Returns
-        -------
-        lost : float
-            Below zero where they are expected to be better.
-        error : float
-            Its standard error, to the first order.
-        """
+        """Return how much lower the uncertainty coefficient of other answers is, and its error."""
         own, own_worth = self._information(self.judges.codes)
         other, other_worth = self._information(codes)
         # What a row adds to the one beyond what it adds to the other.
@@ -66,36 +47,12 @@ class Stakes:
         return (own - other) / self._entropy, self.judges.error_of_mean(added)
 
     def blur(self, probabilities: Array) -> float:
-        """Return how much larger the Brier score of other probabilities is expected to be.
-
-        Parameters
-        ----------
-        probabilities : ndarray of shape (n_rows, n_classes)
-            By the map.
-
-        Returns
-        -------
-        float
-            On a scale from 0 to 1: half the sum over the classes.
-        """
+        """Return how much larger the Brier score of other probabilities is expected to be."""
         distances = np.square(probabilities - self.forecasts).sum(axis=1)
         return 0.5 * float(self.judges.weights @ distances)
 
     def is_kept(self, codes: Codes, probabilities: Array) -> bool:
-        """Tell whether what a map loses of its source's skill is beyond doubt too little to notice.
-
-        Parameters
-        ----------
-        codes : ndarray of shape (n_rows,)
-            Class numbers by the map.
-        probabilities : ndarray of shape (n_rows, n_classes)
-            By the map.
-
-        Returns
-        -------
-        bool
-            False where the source itself has no skill, or where the map forgets one of its classes.
-        """
+        """Tell whether the expected loss of skill is below the limits."""
         if self.skill < LEAST_SKILL or self.judges.recalls(codes).min() < LEAST_RECALL:
             return False
         lost, error = self.lost(codes)

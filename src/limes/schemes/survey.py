@@ -31,29 +31,19 @@ SCHEMES = ("pairwise", "one-vs-rest", "shared", "shortlist", "tree")
 
 @dataclass(frozen=True, eq=False)
 class Survey:
-    """What a search found, and what it left out to be judged by.
+    """What a search found, and what it left out to be judged by."""
 
-    Parameters
-    ----------
-    scheme : Scheme
-        The border maps.
-    judged : Scheme
-        The same, before they learnt from the rows kept aside too.
-    trials : list of Trial
-        What was tried on the way.
-    classes : ndarray of shape (n_classes,)
-        Labels.
-    judges : Judges
-        Raw rows that the search did not see, with the source's classes of them.
-    placement : str or None
-        Between which rows borders were searched; None where none were.
-    """
-
+    # The border maps.
     scheme: Scheme
+    # The same, before they learnt from the rows kept aside too.
     judged: Scheme
+    # What was tried on the way.
     trials: list[Trial]
+    # Shape (n_classes,). Labels.
     classes: Labels
+    # Raw rows that the search did not see, with the source's classes of them.
     judges: Judges
+    # Between which rows borders were searched; None where none were.
     placement: str | None
 
 
@@ -70,36 +60,7 @@ def survey(
     n_jobs: int | None = None,
     verbose: int = 0,
 ) -> Survey:
-    """Find the borders of a fitted classifier.
-
-    Parameters
-    ----------
-    model : object
-        Fitted classifier, or a function of rows.
-    X : ndarray or sparse matrix of shape (n_rows, n_features)
-        Raw rows.
-    y : ndarray of shape (n_rows,), or None
-        True labels.
-    settings : Settings
-        How to search.
-    scheme : str
-        One of ``SCHEMES``, or 'auto'.
-    refine : bool
-        Whether maps may be fitted to the source.
-    by_probability : bool
-        Whether borders lie where probabilities are equal instead of where ``predict`` changes.
-    seed : SeedSequence
-        All draws come from it.
-    n_jobs : int or None, default=None
-        Maps searched at once.
-    verbose : int, default=0
-        Above zero, tell how far it is.
-
-    Returns
-    -------
-    Survey
-        The maps, and the rows kept aside.
-    """
+    """Find the borders of a fitted classifier."""
     rng = np.random.default_rng(seed.spawn(1)[0])
     inner, before = unwrap(model)
     remembered = support_codes(inner, before, X)

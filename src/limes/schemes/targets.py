@@ -17,23 +17,15 @@ MOST_POINTS = 4096
 
 @dataclass(frozen=True)
 class Targets:
-    """What is asked of a map; None asks nothing.
+    """What is asked of a map; None asks nothing."""
 
-    Parameters
-    ----------
-    min_agreement : float or None, default=None
-        Share of rows that must get the source's label: the cheapest map that does is taken.
-    max_cost : int or None, default=None
-        Multiply-adds a row.
-    max_time_us : float or None, default=None
-        Microseconds a row in a batch, on one thread of this machine.
-    max_bytes : int or None, default=None
-        Size of the points and functions.
-    """
-
+    # Share of rows that must get the source's label: the cheapest map that does is taken.
     min_agreement: float | None = None
+    # Multiply-adds a row.
     max_cost: int | None = None
+    # Microseconds a row in a batch, on one thread of this machine.
     max_time_us: float | None = None
+    # Size of the points and functions.
     max_bytes: int | None = None
 
     @property
@@ -42,20 +34,7 @@ class Targets:
         return any(limit is not None for limit in (self.max_cost, self.max_time_us, self.max_bytes))
 
     def excess(self, scheme: Scheme, rows: NDArray[np.floating]) -> str:
-        """Return which limit a scheme goes beyond, in words; nothing where it keeps all.
-
-        Parameters
-        ----------
-        scheme : Scheme
-            Of the shape in question.
-        rows : ndarray of shape (n_rows, n_features)
-            Rows to time it on.
-
-        Returns
-        -------
-        str
-            Such as ``max_cost=100: it costs 360 multiply-adds a row``.
-        """
+        """Return which limit a scheme goes beyond, in words; nothing where it keeps all."""
         if self.max_cost is not None and scheme.cost > self.max_cost:
             return f"max_cost={self.max_cost!r}: it costs {scheme.cost} multiply-adds a row"
         if self.max_bytes is not None and scheme.n_bytes > self.max_bytes:
@@ -68,20 +47,7 @@ class Targets:
 
 
 def time_row(scheme: Scheme, rows: NDArray[np.floating]) -> float:
-    """Return the microseconds that a scheme takes for a row of a batch, on one thread.
-
-    Parameters
-    ----------
-    scheme : Scheme
-        What to time.
-    rows : ndarray of shape (n_rows, n_features)
-        Raw rows, used over and over.
-
-    Returns
-    -------
-    float
-        The least of several turns.
-    """
+    """Return the microseconds that a scheme takes for a row of a batch, on one thread."""
     batch = np.resize(rows, (N_TIMED, rows.shape[1])).astype(np.float32)
     scheme.classify(batch[:100])
     (best,) = time_in_turns([lambda: scheme.classify(batch)], n_turns=N_TURNS, turn_seconds=0.0)
@@ -94,24 +60,7 @@ def sizes_within(
     shape: Callable[[int], Scheme],
     rows: NDArray[np.floating],
 ) -> list[int]:
-    """Return the numbers of points that limits allow: some of those given, and the largest.
-
-    Parameters
-    ----------
-    targets : Targets
-        The limits.
-    sizes : sequence of int
-        Numbers of points, ascending.
-    shape : callable
-        A scheme with a given number of points, of whatever values.
-    rows : ndarray of shape (n_rows, n_features)
-        Raw rows to time with.
-
-    Returns
-    -------
-    list of int
-        Ascending.
-    """
+    """Return the numbers of points that limits allow: some of those given, and the largest."""
     if not targets.is_limited:
         return list(sizes)
     excess = targets.excess(shape(1), rows)

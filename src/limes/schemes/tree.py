@@ -16,18 +16,11 @@ from limes.schemes.protocol import Scheme
 
 @dataclass(frozen=True, eq=False)
 class TreeScheme(Scheme):
-    """Maps of the forks of a tree whose leaves are the classes; probabilities multiply on the way.
-
-    Parameters
-    ----------
-    maps, n_classes, double
-        As in every scheme: one map a fork, above zero on the side of its second branch.
-    children : ndarray of int of shape (n_classes - 1, 2)
-        Where the two branches of each fork lead: to a later fork, or to the class c, written as
-        ``-1 - c``. The root is fork 0.
-    """
+    """One map a node of a tree of classes; probabilities multiply along a path."""
 
     name: ClassVar[str] = "tree"
+    # Shape (n_classes - 1, 2). Where the two branches of each fork lead: to a later fork, or to the
+    # class c, written as ``-1 - c``. The root is fork 0.
     children: NDArray[np.int64] = field(default_factory=lambda: np.array([[-1, -2]]))
 
     def __post_init__(self) -> None:
@@ -96,13 +89,6 @@ class TreeScheme(Scheme):
 
 def check_tree(children: Any, n_classes: int) -> None:
     """Refuse what is no tree with every class as a leaf.
-
-    Parameters
-    ----------
-    children : ndarray of int of shape (n_classes - 1, 2)
-        Where the branches of each fork lead.
-    n_classes : int
-        Number of classes.
 
     Examples
     --------

@@ -37,18 +37,7 @@ def fit_tree(
     n_jobs: int | None = None,
     verbose: int = 0,
 ) -> Scheme:
-    """Group the classes, and map the border between the two groups at each fork.
-
-    Parameters
-    ----------
-    source, ground, settings, refine, seed, n_jobs, verbose
-        As for ``fit_shortlist``; ``n_borders`` counts points of a fork.
-
-    Returns
-    -------
-    Scheme
-        One map a fork; two classes have one border, as in every scheme.
-    """
+    """Group the classes, and map the border between the two groups at each fork."""
     n_classes = len(source.classes)
     if n_classes == 2:
         return fit_shortlist(

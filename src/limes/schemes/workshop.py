@@ -76,19 +76,7 @@ class Made:
 
 
 class Workshop:
-    """Makes maps of one source, and judges them on the same rows.
-
-    Parameters
-    ----------
-    source : MulticlassSource
-        The classifier being replaced.
-    ground : Ground
-        Rows to learn from, and rows kept aside.
-    settings : Settings
-        Blend and agreement, where they are asked for.
-    rng : Generator
-        Draws the rows to ask about.
-    """
+    """Makes maps of one source, and judges them on the same rows."""
 
     def __init__(
         self,
@@ -132,24 +120,7 @@ class Workshop:
         effort: Effort,
         lessons: Lessons | None = None,
     ) -> Made:
-        """Fit a map, and measure its agreement with the source.
-
-        Parameters
-        ----------
-        n_points, blend : int
-            Of the map.
-        seed : SeedSequence
-            All draws come from it.
-        effort : Effort
-            How long it is trained.
-        lessons : Lessons or None, default=None
-            What it learns from; None for what was asked about the rows that are not kept aside.
-
-        Returns
-        -------
-        Made
-            The map and what the judges say of it.
-        """
+        """Fit a map, and measure its agreement with the source."""
         lessons = lessons or self.lessons
         fitted = fit_map(
             lessons,

@@ -22,21 +22,7 @@ Linearize: TypeAlias = Callable[[Array], tuple[Array, Array]]
 
 
 def calibrated_source(model: CalibratedClassifierCV, n_features: int) -> ProbabilitySource | None:
-    """Return the source of a calibrated two-class machine, with its analytic gradient.
-
-    Parameters
-    ----------
-    model : CalibratedClassifierCV
-        Fitted.
-    n_features : int
-        Number of features.
-
-    Returns
-    -------
-    ProbabilitySource or None
-        None where there is no formula: more than two classes, isotonic calibration, or a machine
-        that is neither a support vector machine nor linear.
-    """
+    """Return the source of a calibrated two-class machine, with its analytic gradient."""
     if len(model.classes_) != 2 or model.method != "sigmoid":
         return None
     parts = [(binary_decision(part.estimator), part) for part in model.calibrated_classifiers_]

@@ -27,19 +27,13 @@ DEFAULT_SLOPE = 2.0
 
 @dataclass(frozen=True, eq=False)
 class PairSigmoids:
-    """What turns the decision values of all pairs into probabilities.
+    """What turns the decision values of all pairs into probabilities."""
 
-    Parameters
-    ----------
-    slopes, shifts : ndarray of shape (n_pairs,)
-        Platt's A and B for each pair.
-    sharpness : float, default=1.0
-        The power at which coupled probabilities are likeliest, for rows that the machine has not
-        seen: coupling many pairs leaves too much to the classes that lose.
-    """
-
+    # Shape (n_pairs,). Platt's A and B for each pair.
     slopes: Array
     shifts: Array
+    # The power at which coupled probabilities are likeliest, for rows that the machine has not
+    # seen: coupling many pairs leaves too much to the classes that lose.
     sharpness: float = 1.0
 
 
@@ -52,24 +46,6 @@ def svm_sigmoids(
     fitted to decision values of rows that their machine has not seen (Lin, Lin & Weng, 2007).
     Where that cannot be (a class without rows, a nu that a fold makes infeasible), it is fitted to
     the machine's own values.
-
-    Parameters
-    ----------
-    svc : SVC or NuSVC
-        Fitted; its parameters serve for the folds.
-    machine : SvmMachine
-        The same as arrays.
-    X : ndarray of shape (n_rows, n_features)
-        Rows; a random part of them is used where there are many.
-    codes : ndarray of shape (n_rows,)
-        Class numbers.
-    rng : Generator
-        Draws the part and the folds.
-
-    Returns
-    -------
-    PairSigmoids
-        For each pair, and for all together.
     """
     # Rows with few numbers are trained on much quicker as such.
     is_sparse = sparse.issparse(svc.support_vectors_)
@@ -123,26 +99,7 @@ def score_sigmoid(
     *,
     rng: np.random.Generator,
 ) -> tuple[float, float]:
-    """Fit what turns a score a class into logarithms of probabilities, by cross-validation.
-
-    Parameters
-    ----------
-    model : classifier
-        Trained again on parts of the rows.
-    scores : callable
-        Takes a fitted classifier and rows, gives (n_rows, n_classes).
-    X : ndarray of shape (n_rows, n_features)
-        Rows.
-    codes : ndarray of shape (n_rows,)
-        Class numbers.
-    rng : Generator
-        Draws rows and folds.
-
-    Returns
-    -------
-    sharpness, shift : float
-        Platt's A and B for two classes; with more, the sharpness of a softmax and 0.
-    """
+    """Fit what turns a score a class into logarithms of probabilities, by cross-validation."""
 
     def values(train: Codes, test: Codes) -> Array:
         return scores(clone(model).fit(X[train], model.classes_[codes[train]]), X[test])

@@ -21,20 +21,7 @@ BLOCK_VALUES = 4_000_000
 
 
 def gaussian_process_source(model: GaussianProcessClassifier, rows: Array) -> ProbabilitySource:
-    """Return the source of a fitted Gaussian-process classifier.
-
-    Parameters
-    ----------
-    model : GaussianProcessClassifier
-        Fitted, with any kernel; two classes, or several one against the rest.
-    rows : ndarray of shape (n_rows, n_features)
-        Typical rows, for the steps of central differences where a kernel has no formula.
-
-    Returns
-    -------
-    ProbabilitySource
-        Probabilities and their gradients.
-    """
+    """Return the source of a fitted Gaussian-process classifier."""
     inner = model.base_estimator_
     if not isinstance(inner, OneVsRestClassifier):
         processes = [_LatentProcess(inner, rows)]

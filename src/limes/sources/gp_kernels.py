@@ -25,18 +25,7 @@ MATERN_ORDERS = (1.5, 2.5, np.inf)
 
 @singledispatch
 def has_gradient(kernel: Kernel) -> bool:
-    """Tell whether ``sum_gradient`` has a formula for a kernel.
-
-    Parameters
-    ----------
-    kernel : sklearn.gaussian_process.kernels.Kernel
-        The kernel, perhaps composed of others.
-
-    Returns
-    -------
-    bool
-        False means central differences.
-    """
+    """Tell whether ``sum_gradient`` has a formula for a kernel."""
     return type(kernel) in (RBF, RationalQuadratic, ConstantKernel, WhiteKernel, DotProduct)
 
 
@@ -69,24 +58,7 @@ def _(kernel: CompoundKernel) -> bool:
 
 @singledispatch
 def sum_gradient(kernel: Kernel, X: Array, vectors: Array, weights: Array) -> Array:
-    """Return the gradient of ``sum_i weights[n, i] * kernel(X[n], vectors[i])`` in ``X[n]``.
-
-    Parameters
-    ----------
-    kernel : sklearn.gaussian_process.kernels.Kernel
-        One for which ``has_gradient`` is true.
-    X : ndarray of shape (n_rows, n_features)
-        Rows.
-    vectors : ndarray of shape (n_vectors, n_features)
-        The rows of the other side.
-    weights : ndarray of shape (n_rows, n_vectors)
-        Held constant.
-
-    Returns
-    -------
-    ndarray of shape (n_rows, n_features)
-        One gradient a row.
-    """
+    """Return the gradient of ``sum_i weights[n, i] * kernel(X[n], vectors[i])`` in ``X[n]``."""
     raise TypeError(f"no gradient is known for the kernel {kernel!r}; use central differences.")
 
 

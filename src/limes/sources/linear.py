@@ -10,17 +10,11 @@ from limes._typing import Array
 
 @dataclass(frozen=True, eq=False)
 class LinearScores:
-    """One linear function a class; a binary classifier has the functions 0 and its own.
+    """One linear function a class; a binary classifier has the functions 0 and its own."""
 
-    Parameters
-    ----------
-    coefficients : ndarray of shape (n_classes, n_features)
-        Slopes.
-    intercepts : ndarray of shape (n_classes,)
-        Values at zero.
-    """
-
+    # Shape (n_classes, n_features). Slopes.
     coefficients: Array
+    # Shape (n_classes,). Values at zero.
     intercepts: Array
 
     @classmethod

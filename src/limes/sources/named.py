@@ -11,18 +11,6 @@ def with_feature_names(model: Any, method: Callable[[Any], Any]) -> Callable[[Ar
 
     A pipeline may pick columns by name, so the names are given back rather than the warning
     silenced. Only pandas' frames have names that scikit-learn remembers, so pandas is there.
-
-    Parameters
-    ----------
-    model : classifier
-        Fitted.
-    method : callable
-        One of its methods.
-
-    Returns
-    -------
-    callable
-        The same method, for an array of rows.
     """
     names = getattr(model, "feature_names_in_", None)
     if names is None:

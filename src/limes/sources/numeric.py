@@ -18,16 +18,7 @@ WIDE_STEP = 0.5
 
 
 class CentralDifferences:
-    """The gradient of a function of rows, one column of it for each output.
-
-    Parameters
-    ----------
-    function : callable
-        Takes rows, returns (n_rows,) or (n_rows, n_outputs).
-    rows : ndarray of shape (n_rows, n_features)
-        Typical rows: they give the size of a step along each feature. A function that jumps
-        between two of them is taken for piecewise constant, and gets a wide step.
-    """
+    """The gradient of a function of rows, one column of it for each output."""
 
     def __init__(self, function: Callable[[Array], Array], rows: Array) -> None:
         self.function = function
@@ -65,20 +56,7 @@ def _feature_scales(rows: Array) -> Array:
 
 
 def is_stepped(function: Callable[[Array], Array], rows: Array) -> bool:
-    """Tell whether a function jumps between rows instead of changing gradually.
-
-    Parameters
-    ----------
-    function : callable
-        Rows to values.
-    rows : ndarray of shape (n_rows, n_features)
-        Rows; the way between those with the least and the largest value is halved over and over.
-
-    Returns
-    -------
-    bool
-        True where a difference remains between two places that are as good as one.
-    """
+    """Tell whether a function jumps between rows instead of changing gradually."""
 
     def value(row: Array) -> float:
         return float(np.asarray(function(row[None]), dtype=np.float64).reshape(-1)[-1])

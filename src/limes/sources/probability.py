@@ -16,21 +16,6 @@ class ProbabilitySource(MulticlassSource):
 
     The decision value is half the logarithm of the odds, so that its hyperbolic tangent is
     the difference in conditional probability.
-
-    Parameters
-    ----------
-    classes : ndarray of shape (n_classes,)
-        Labels.
-    n_features : int
-        Number of features.
-    probabilities : callable
-        Rows to (n_rows, n_classes).
-    gradient : callable
-        Rows to (n_rows, n_classes, n_features).
-    codes : callable, default=None
-        Rows to class numbers; the most probable class where it is not given.
-    row_cost : float, default=1e5
-        Multiply-adds that asking about one row costs, roughly.
     """
 
     def __init__(
@@ -102,20 +87,7 @@ class _Odds(Source):
 
 
 def best_of_others(scores: Array, one: int) -> Codes:
-    """Return the class with the largest score but for one.
-
-    Parameters
-    ----------
-    scores : ndarray of shape (n_rows, n_classes)
-        A score a class.
-    one : int
-        The class left out.
-
-    Returns
-    -------
-    ndarray of shape (n_rows,)
-        Class numbers.
-    """
+    """Return the class with the largest score but for one."""
     others = scores.copy()
     others[:, one] = -np.inf
     return others.argmax(axis=1)

@@ -72,15 +72,7 @@ class MulticlassSource(ABC):
 
 
 class Shifted(Source):
-    """A border moved to another decision value.
-
-    Parameters
-    ----------
-    source : Source
-        The border at zero.
-    level : float
-        Its decision value where the moved border lies.
-    """
+    """A border moved to another decision value."""
 
     def __init__(self, source: Source, level: float) -> None:
         self.source, self.level = source, level

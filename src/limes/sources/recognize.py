@@ -43,41 +43,21 @@ from limes.svm_machine import SvmMachine
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """The rows at hand and what is known of them.
+    """The rows at hand and what is known of them."""
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_rows, n_features)
-        Rows, in the space that the source works in.
-    codes : ndarray of shape (n_rows,), or None
-        True class numbers; -1 for a row whose class is not known, None where none is.
-    by_probability : bool
-        Whether borders are asked for at equal probabilities instead of where ``predict`` changes.
-    rng : Generator
-        For the folds of a calibration.
-    """
-
+    # Shape (n_rows, n_features). Rows, in the space that the source works in.
     X: Array
+    # Shape (n_rows,). True class numbers; -1 for a row whose class is not known, None where none
+    # is.
     codes: Codes | None
+    # Whether borders are asked for at equal probabilities instead of where ``predict`` changes.
     by_probability: bool
+    # For the folds of a calibration.
     rng: np.random.Generator
 
 
 def unwrap(model: Any) -> tuple[Any, AffineMap | None]:
-    """Take a classifier out of its pipelines, as far as what stands before it is linear.
-
-    Parameters
-    ----------
-    model : object
-        A fitted classifier, perhaps inside ``FrozenEstimator``, a search, or a ``Pipeline``.
-
-    Returns
-    -------
-    model : object
-        The classifier inside, or the rest of the pipeline from its first step that is not linear.
-    before : AffineMap or None
-        The linear steps; None where there are none.
-    """
+    """Take a classifier out of its pipelines, as far as what stands before it is linear."""
     if isinstance(model, FrozenEstimator):
         return unwrap(model.estimator)
     if isinstance(model, BaseSearchCV) and hasattr(model, "best_estimator_"):
@@ -104,21 +84,7 @@ def _unwrap_pipeline(pipeline: Pipeline) -> tuple[Any, AffineMap | None]:
 
 @singledispatch
 def as_source(model: Any, known: Known) -> MulticlassSource:
-    """Return a fitted classifier, already taken out of its pipeline, as a source.
-
-    Parameters
-    ----------
-    model : object
-        Fitted classifier, or a function of rows.
-    known : Known
-        Rows at hand.
-
-    Returns
-    -------
-    MulticlassSource
-        Decision values with analytic gradients where there is a formula, else by central
-        differences.
-    """
+    """Return a fitted classifier, already taken out of its pipeline, as a source."""
     if hasattr(model, "proba_gradient"):
         return _differentiable(model, known)
     if hasattr(model, "predict_proba"):

@@ -14,22 +14,6 @@ class ScoreSource(MulticlassSource):
     """Borders where two scores are equal; ``softmax(sharpness * scores)`` are probabilities.
 
     A binary classifier with one decision value is the same with the scores 0 and that value.
-
-    Parameters
-    ----------
-    classes : ndarray of shape (n_classes,)
-        Labels.
-    n_features : int
-        Number of features.
-    scores : callable
-        Rows to (n_rows, n_classes).
-    gradient : callable
-        Rows to (n_rows, n_classes, n_features).
-    sharpness : float
-        Turns scores into logarithms of probabilities (Platt's A).
-    shift : float, default=0.0
-        Added to the second score of a binary source (Platt's B), where the border is asked for
-        at equal probabilities instead of at a decision value of zero.
     """
 
     def __init__(

@@ -22,29 +22,20 @@ MAX_STEEPER = 4.0
 
 @dataclass(frozen=True, eq=False)
 class SvmSource(MulticlassSource):
-    """The borders of a support vector machine, with Platt's sigmoid for each pair.
+    """The borders of a support vector machine, with Platt's sigmoid for each pair."""
 
-    Parameters
-    ----------
-    machine : SvmMachine
-        The machine, as arrays.
-    classes : ndarray of shape (n_classes,)
-        Labels in the machine's order.
-    slopes, shifts : ndarray of shape (n_pairs,)
-        Platt's A and B: P(second) = 1 / (1 + exp(-(A f + B))).
-    decides_by_vote : bool
-        True: a border lies where the machine's own ``predict`` changes, at f = 0, and the class
-        with most votes wins. False: it lies where the two probabilities are equal, at
-        f = -B / A, and the largest coupled probability wins (``svm-predict -b 1``).
-    sharpness : float, default=1.0
-        The power of coupled probabilities that is nearer to the truth.
-    """
-
+    # The machine, as arrays.
     machine: SvmMachine
+    # Shape (n_classes,). Labels in the machine's order.
     classes: Labels
+    # Shape (n_pairs,). Platt's A and B: P(second) = 1 / (1 + exp(-(A f + B))).
     slopes: Array
     shifts: Array
+    # True: a border lies where the machine's own ``predict`` changes, at f = 0, and the class with
+    # most votes wins. False: it lies where the two probabilities are equal, at f = -B / A, and the
+    # largest coupled probability wins (``svm-predict -b 1``).
     decides_by_vote: bool = True
+    # The power of coupled probabilities that is nearer to the truth.
     sharpness: float = 1.0
 
     @property
@@ -123,21 +114,6 @@ def support_codes(model: Any, before: AffineMap | None, X: Any) -> Codes | None:
 
     A support vector's class is the group it stands in. Any other training row is on its own side
     of every border, so asking the machine about it recovers its label too.
-
-    Parameters
-    ----------
-    model : object
-        A fitted classifier of any kind.
-    before : AffineMap or None
-        From raw rows to the space of its support vectors.
-    X : ndarray or sparse matrix of shape (n_rows, n_features)
-        Raw rows.
-
-    Returns
-    -------
-    ndarray of shape (n_rows,) or None
-        Class numbers, -1 where they are not known; None where the model is no support vector
-        machine, or was trained on other rows.
     """
     if not isinstance(model, SVC | NuSVC) or not np.shape(model.support_vectors_)[0]:
         return None

@@ -16,16 +16,6 @@ def find_units(rows: Array) -> AffineMap | None:
 
     All features are divided by one number: what is near for a source stays near.
 
-    Parameters
-    ----------
-    rows : ndarray of shape (n_rows, n_features)
-        Rows in the space of a source.
-
-    Returns
-    -------
-    AffineMap or None
-        None where they are so already, or are all the same.
-
     Examples
     --------
     >>> find_units(np.array([[-1.0, 0.5], [1.0, -0.5]])) is None
@@ -47,15 +37,7 @@ def find_units(rows: Array) -> AffineMap | None:
 
 
 class InUnits(MulticlassSource):
-    """A source that takes rows in other units.
-
-    Parameters
-    ----------
-    source : MulticlassSource
-        The source itself.
-    units : AffineMap
-        From its own rows to the others, as `find_units` gives it.
-    """
+    """A source that takes rows in other units."""
 
     def __init__(self, source: MulticlassSource, units: AffineMap) -> None:
         self.source, self.units = source, units

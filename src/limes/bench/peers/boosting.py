@@ -11,16 +11,9 @@ from limes.bench.problem import Problem
 
 @dataclass(frozen=True)
 class LightgbmPeer(Peer):
-    """Boosted trees.
+    """Boosted trees."""
 
-    Parameters
-    ----------
-    name, package, dtype
-        As in every peer.
-    n_trees : int, default=100
-        Rounds of boosting.
-    """
-
+    # Rounds of boosting.
     n_trees: int = 100
 
     def fit(self, problem: Problem, rows: NDArray[Any], source: Any) -> Any:

@@ -103,16 +103,6 @@ class Peer:
 def top_packages(modules: str) -> list[str]:
     """Return the packages of some modules.
 
-    Parameters
-    ----------
-    modules : str
-        Names with spaces between.
-
-    Returns
-    -------
-    list of str
-        The first part of each name.
-
     Examples
     --------
     >>> top_packages("sklearnex.svm numpy")

@@ -22,19 +22,11 @@ CACHE_SIZE = 1000
 
 @dataclass(frozen=True)
 class EstimatorPeer(Peer):
-    """A scikit-learn estimator.
+    """A scikit-learn estimator."""
 
-    Parameters
-    ----------
-    name, package, dtype
-        As in every peer.
-    make : callable, default=None
-        From a problem to an estimator.
-    min_rows : int, default=0
-        Training rows that it cannot do without.
-    """
-
+    # From a problem to an estimator.
     make: Callable[[Problem], Any] = SVC
+    # Training rows that it cannot do without.
     min_rows: int = 0
 
     def objection(self, problem: Problem) -> str:

@@ -13,16 +13,6 @@ Line = dict[str, str]
 def printed(table: str) -> tuple[Line, ...]:
     """Return the lines of one of the paper's tables.
 
-    Parameters
-    ----------
-    table : {"datasets", "parameters", "results", "sizes", "subsampled", "verdicts"}
-        The paper's tables 1 to 6.
-
-    Returns
-    -------
-    tuple of dict
-        Words by column, as printed; empty where the paper prints none.
-
     Examples
     --------
     >>> printed("datasets")[2]["train"]
@@ -34,18 +24,6 @@ def printed(table: str) -> tuple[Line, ...]:
 
 def find_printed(table: str, **wanted: str) -> Line:
     """Return the one line with some words, an empty one where the paper has none.
-
-    Parameters
-    ----------
-    table : str
-        As for `printed`.
-    **wanted
-        Words by column.
-
-    Returns
-    -------
-    dict
-        Words by column.
 
     Examples
     --------
@@ -59,18 +37,6 @@ def find_printed(table: str, **wanted: str) -> Line:
 
 def printed_number(line: Line, column: str) -> float | None:
     """Return a printed number, None where there is none.
-
-    Parameters
-    ----------
-    line : dict
-        From `printed` or `find_printed`.
-    column : str
-        Which word.
-
-    Returns
-    -------
-    float or None
-        Its value.
 
     Examples
     --------
