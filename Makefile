@@ -39,14 +39,14 @@ sanitize: $(VENV)/.test
 	LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
 	  ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
 	  PYTHONPATH="$(SANITIZED):$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("platlib"))')" \
-	  $(BIN)/python -S -m pytest -q -p no:cacheprovider --capture=sys tests/core tests/test_rules.py
+	  $(BIN)/python -S -m pytest -q -p no:cacheprovider --capture=sys tests/_core tests/model/test_class_rules.py
 
 # Memory that is read before it is written, which the sanitizers do not see: a short run. CPython and
 # NumPy have reports of their own; one that passes through the core is an error.
 VALGRIND_LOG := build/valgrind.log
 valgrind: $(VENV)/.test
 	PYTHONMALLOC=malloc OPENBLAS_NUM_THREADS=1 valgrind --error-limit=no --track-origins=yes \
-	  --log-file=$(VALGRIND_LOG) $(BIN)/python tests/core/short_run.py
+	  --log-file=$(VALGRIND_LOG) $(BIN)/python tests/_core/valgrind_run.py
 	! grep -C 12 _native $(VALGRIND_LOG)
 
 # The kernel for arm64, in an emulator. Debian: g++-aarch64-linux-gnu and qemu-user.

@@ -27,11 +27,11 @@ from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
 import limes
-from limes.bench.problem import load_problem
 from limes.datasets import list_datasets, parameters
-from limes.preprocessing import standardizer
+from limes.libsvm.training import standardizer
+from limes.research.problems import load_problem
 from limes.scores import brier_score, uncertainty_coefficient
-from limes.sources.recognize import Known, as_source
+from limes.sources.base import Known, as_source
 
 DOCS = Path(__file__).parent.parent / "docs"
 ROWS, PAGE = DOCS / "accuracy" / "rows.csv", DOCS / "accuracy.md"

@@ -4,7 +4,7 @@ import numpy as np
 from sklearn import datasets
 from sklearn.model_selection import train_test_split
 
-from limes.bench.problem import Problem
+from limes.research.problems import Problem
 
 
 def split(name, X, y, seed, **options):

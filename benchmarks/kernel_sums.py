@@ -10,7 +10,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from limes._core import RbfVectors, cpu_path
-from limes.kernels import Kernel, KernelVectors
+from limes.model.kernels import Kernel, KernelVectors
 
 # (rows, features, vectors)
 SHAPES = [

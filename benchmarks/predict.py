@@ -26,7 +26,7 @@ from threadpoolctl import threadpool_limits
 
 import limes
 from limes._core import cpu_path, thread_count
-from limes.bench import time_in_turns
+from limes.research.bench import time_in_turns
 from limes.timing import Timing
 
 N_FEATURES = 8

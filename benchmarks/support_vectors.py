@@ -11,7 +11,7 @@ from libsvm.svmutil import svm_train
 from sklearn.svm import SVC
 
 from limes.datasets import load, parameters
-from limes.preprocessing import standardizer
+from limes.libsvm.training import standardizer
 
 NAME, PAPER = "mushrooms", 1054
 

@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 
 import limes
 from limes.datasets import sample_classes
-from limes.preprocessing import standardizer
+from limes.libsvm.training import standardizer
 
 # A Gaussian process takes time cubed in its training rows: fewer will do for it.
 SOURCES = {

@@ -1,4 +1,4 @@
-"""Data flow in one direction: a module imports only from lower steps, or from its own package."""
+"""Data flow in one direction: a module imports only from lower layers, without cycles."""
 
 import ast
 from pathlib import Path
@@ -8,74 +8,118 @@ import pytest
 import limes
 
 PACKAGE = Path(limes.__file__).parent
-STEPS = {
+LAYERS = {
     "_core": 0,
     "_typing": 0,
     "atomic": 0,
+    "scores": 0,
+    "subsample": 0,
     "timing": 0,
-    "affine": 0.5,
-    "rows": 0.5,
-    "kernels": 0.25,
-    "coupling": 0,
-    "platt": 0,
-    "svm_machine": 0.5,
-    "agf": 0,
-    "libsvm": 1,
-    "sources": 1.5,
-    "placement": 2,
-    "queries": 2,
-    "remembered": 2.5,
-    "roots": 2,
-    "refine": 3,
-    "border_map": 4,
-    "schemes": 5,
-    "checks": 5.5,
-    "prediction": 5.5,
-    "classifier": 6,
-    "accelerating": 6.5,
-    "scores": 5,
-    "report": 5.5,
-    "model_file": 5.5,
-    "loading": 6.5,
-    "versions": 7,
-    "subsample": 7,
-    "plotting": 7,
-    "export": 7,
-    "files": 7,
-    "html_report": 7.5,
-    "source_file": 7,
-    "scale": 7,
-    "datasets": 7,
-    "linear": 7,
-    "preprocessing": 7,
-    "cli": 9,
-    "__main__": 10,
-    "paper": 8,
-    "bench": 7.5,
+    "model": 1,
+    "report": 1,
+    "sources": 2,
+    "fit": 3,
+    "classifier": 4,
+    "agf": 5,
+    "datasets": 5,
+    "export": 5,
+    "files": 5,
+    "html_report": 5,
+    "libsvm": 5,
+    "plotting": 5,
+    "source_file": 5,
+    "versions": 5,
+    "cli": 6,
+    "research": 6,
+    "__main__": 7,
 }
+# The stages of a fit, in the order in which data flow.
+STAGES = [
+    "config",
+    "data",
+    "synthetic",
+    "transfer_set",
+    "train",
+    "validation",
+    "criterion",
+    "search",
+    "borders",
+    "schemes",
+    "pipeline",
+]
+# Layers whose parts may import each other.
+OPEN_LAYERS = {0, 5, 6}
 MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
 
 
-def part(path: Path) -> str:
-    """Return the first name below the package: the step that a file belongs to."""
-    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+def module_name(path: Path) -> str:
+    """Return the dotted name below the package."""
+    parts = path.relative_to(PACKAGE).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def imported_parts(path: Path) -> set[str]:
-    """Return the steps that a file imports from."""
-    names: set[str] = set()
+NAMES = {module_name(path) for path in MODULES} | {"_core._native"}
+
+
+def imported_modules(path: Path) -> set[str]:
+    """Return the modules of the package that a file imports, wherever in it."""
+    found: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ImportFrom) and node.module == "limes":
-            names |= {f"limes.{alias.name}" for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            names.add(node.module)
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("limes"):
+            base = node.module.removeprefix("limes").removeprefix(".")
+            for alias in node.names:
+                full = f"{base}.{alias.name}".removeprefix(".")
+                found.add(full if full in NAMES else base)
         elif isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
-    return {name.split(".")[1] for name in names if name.startswith("limes.")}
+            found |= {alias.name[6:] for alias in node.names if alias.name.startswith("limes.")}
+    return found - {""}
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_a_module_imports_only_from_lower_steps(path):
-    own = part(path)
-    upward = {name for name in imported_parts(path) - {own} if STEPS[name] >= STEPS[own]}
+def part(name: str) -> str:
+    """Return the first name: the part of the package that a module belongs to."""
+    return name.split(".")[0]
+
+
+@pytest.mark.parametrize("path", MODULES, ids=module_name)
+def test_a_module_imports_only_from_lower_layers(path):
+    own = part(module_name(path))
+    others = {part(name) for name in imported_modules(path)} - {own}
+    upward = {
+        name
+        for name in others
+        if LAYERS[name] > LAYERS[own]
+        or (LAYERS[name] == LAYERS[own] and LAYERS[own] not in OPEN_LAYERS)
+    }
     assert not upward
+
+
+@pytest.mark.parametrize("stage", STAGES, ids=lambda stage: f"{stage}-stage")
+def test_a_stage_of_the_fit_imports_only_earlier_stages(stage):
+    used = imported_modules(PACKAGE / "fit" / f"{stage}.py")
+    later = {name for name in used if part(name) == "fit" and name != "fit"} - {
+        f"fit.{earlier}" for earlier in STAGES[: STAGES.index(stage)]
+    }
+    assert not later
+
+
+def test_every_stage_of_the_fit_is_listed():
+    found = {path.stem for path in (PACKAGE / "fit").glob("*.py")} - {"__init__"}
+    assert found == set(STAGES)
+
+
+def test_only_commands_import_commands_and_research():
+    users = {
+        module_name(path)
+        for path in MODULES
+        for name in imported_modules(path)
+        if part(name) in ("cli", "research") and part(name) != part(module_name(path))
+    }
+    assert {part(name) for name in users} <= {"cli", "__main__"}
+
+
+def test_no_two_modules_import_each_other():
+    uses = {module_name(path): imported_modules(path) for path in MODULES}
+    left = dict(uses)
+    while free := {name for name, used in left.items() if not (used & set(left)) - {name}}:
+        left = {name: used for name, used in left.items() if name not in free}
+    assert not {name: used & set(left) for name, used in left.items()}

@@ -8,11 +8,10 @@ from sklearn.svm import SVC
 
 from limes.agf import AGFClassifier, KernelDensityClassifier
 from limes.libsvm import LibsvmClassifier
-from limes.linear import liblinear_classifier
-from limes.model_file.container import write_container
-from limes.preprocessing import standardizer
+from limes.libsvm.training import liblinear_classifier, standardizer
+from limes.model.container import write_container
+from limes.model.svm import SvmMachine
 from limes.source_file import is_source, read_source, write_source
-from limes.svm_machine import SvmMachine
 
 
 def machine(X, y, **options):

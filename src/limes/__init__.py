@@ -4,7 +4,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from limes.accelerating import accelerate
     from limes.agf import (
         AGFClassifier,
         AGFDensity,
@@ -12,11 +11,10 @@ if TYPE_CHECKING:
         KernelDensityClassifier,
         NeighborsDensity,
     )
-    from limes.border_map import BorderMap
-    from limes.classifier import BordersClassifier
-    from limes.export.libagf_reader import read_libagf_model
+    from limes.classifier import BordersClassifier, accelerate, load
+    from limes.export.libagf import read_libagf_model
     from limes.libsvm import read_libsvm_model, write_libsvm_model
-    from limes.loading import load
+    from limes.model.border_map import BorderMap
     from limes.versions import show_versions
 
 __all__ = [
@@ -42,13 +40,13 @@ PLACES = {
     "AGFClassifier": "limes.agf",
     "AGFDensity": "limes.agf",
     "AGFRegressor": "limes.agf",
-    "BorderMap": "limes.border_map",
+    "BorderMap": "limes.model.border_map",
     "BordersClassifier": "limes.classifier",
     "KernelDensityClassifier": "limes.agf",
     "NeighborsDensity": "limes.agf",
-    "accelerate": "limes.accelerating",
-    "load": "limes.loading",
-    "read_libagf_model": "limes.export.libagf_reader",
+    "accelerate": "limes.classifier",
+    "load": "limes.classifier",
+    "read_libagf_model": "limes.export.libagf",
     "read_libsvm_model": "limes.libsvm",
     "show_versions": "limes.versions",
     "write_libsvm_model": "limes.libsvm",

@@ -1,4 +1,4 @@
-"""``python -m limes``: the command, where its name is not on the path."""
+"""`python -m limes`."""
 
 import sys
 

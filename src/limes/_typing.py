@@ -1,4 +1,4 @@
-"""Names for the kinds of array that cross a function's edge."""
+"""Array types."""
 
 from collections.abc import Callable
 from typing import Any, TypeAlias

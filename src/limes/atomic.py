@@ -1,4 +1,4 @@
-"""Files that change all at once, or not at all, whoever else writes to them."""
+"""Write a file whole or not at all; lock a file."""
 
 import errno
 import os
@@ -10,16 +10,15 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
+# What only writing raises: the disk is full, or the user's share of it, or a file's largest size.
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+FAR_BYTE = 1 << 30
+
+
 if sys.platform == "win32":
     import msvcrt
 else:
     import fcntl
-
-__all__ = ["locked", "replacing"]
-
-# What only writing raises: the disk is full, or the user's share of it, or a file's largest size.
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-FAR_BYTE = 1 << 30
 
 
 @contextmanager

@@ -1,7 +1,9 @@
-"""The estimator: a source's borders, found once and asked ever after."""
+"""`BordersClassifier`, `accelerate`, `load`, parameter checks."""
 
 import os
+import warnings
 from collections.abc import Callable
+from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
@@ -13,18 +15,26 @@ from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from limes._core.hardware import check_jobs
 from limes._typing import Array, Labels
-from limes.checks import check_parameters, check_rows
-from limes.model_file import describe, write_model
-from limes.prediction import find_codes, find_labels, find_probabilities, find_values, threads_for
+from limes.fit.borders import PLACEMENTS
+from limes.fit.config import Settings, Targets
+from limes.fit.pipeline import survey
+from limes.fit.synthetic import rows_without_data
+from limes.fit.validation import Judges
+from limes.model.file import StoredModel, describe, read_model, restore, write_model
+from limes.model.model import find_codes, find_labels, find_probabilities, find_values, threads_for
+from limes.model.schemes import SCHEMES, Scheme
 from limes.report import Report, compare, pickled_size
-from limes.schemes.fitting import Settings
-from limes.schemes.judges import Judges
-from limes.schemes.protocol import Scheme
-from limes.schemes.survey import survey
-from limes.schemes.targets import Targets
-from limes.sources.named import with_feature_names
-from limes.sources.recognize import unwrap
+from limes.sources.generic import with_feature_names
+from limes.sources.pipelines import unwrap
+
+CHOICES = {
+    "scheme": ("auto", *SCHEMES),
+    "placement": ("auto", *PLACEMENTS),
+    "border": ("predict", "probability"),
+    "dtype": ("float32", "float64"),
+}
 
 
 class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
@@ -407,3 +417,263 @@ def _seed(random_state: Any) -> np.random.SeedSequence:
     """Return a seed for generators from any of scikit-learn's forms of randomness."""
     words = check_random_state(random_state).randint(2**31, size=4)
     return np.random.SeedSequence([int(word) for word in words])
+
+
+def accelerate(
+    model: Any,
+    X: ArrayLike | None = None,
+    y: ArrayLike | None = None,
+    *,
+    scheme: str = "auto",
+    n_borders: int | str = "auto",
+    placement: str = "auto",
+    blend: int | str = "auto",
+    refine: bool = True,
+    border: str = "predict",
+    threshold: float = 0.0,
+    tolerance: float = 1e-5,
+    dtype: str = "float32",
+    min_agreement: float | None = None,
+    max_cost: int | None = None,
+    max_time_us: float | None = None,
+    max_bytes: int | None = None,
+    random_state: Any = None,
+    n_jobs: int | None = None,
+    verbose: int = 0,
+) -> BordersClassifier:
+    """Turn a fitted classifier into a fast one with the same answers.
+
+    Parameters
+    ----------
+    model : classifier, or function of rows
+        Fitted: a support vector machine, a kernel-density or Gaussian-process classifier, a LIBSVM
+        model, anything with ``predict_proba`` or ``decision_function``, perhaps in a ``Pipeline``.
+        A function gives decision values (n_rows,), positive for the second class, or scores
+        (n_rows, n_classes).
+    X : array-like or sparse matrix of shape (n_rows, n_features)
+        Rows like those to be predicted; the training rows are best. Without any, rows are made
+        around those that the model keeps, such as support vectors, and a warning says what that
+        costs: they lie about the border, and nobody knows where other rows will be.
+    y : array-like of shape (n_rows,), default=None
+        True labels. Not needed: the source labels the rows. They make probabilities better where
+        the source has none of its own.
+    scheme, n_borders, placement, blend, refine, border, threshold, tolerance, dtype
+        As for ``BordersClassifier``.
+    min_agreement, max_cost, max_time_us, max_bytes, random_state, n_jobs, verbose
+        As for ``BordersClassifier``.
+
+    Returns
+    -------
+    BordersClassifier
+        Fitted.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from sklearn.svm import SVC
+    >>> import limes
+    >>> X, y = make_moons(500, noise=0.2, random_state=0)
+    >>> svc = SVC(gamma=2).fit(X, y)
+    >>> fast = limes.accelerate(svc, X, random_state=0)
+    >>> fast.predict([[0.0, 1.0], [1.0, -0.5]])
+    array([0, 1])
+    """
+    fast = BordersClassifier(
+        FrozenEstimator(model) if hasattr(model, "fit") else model,
+        scheme=scheme,
+        n_borders=n_borders,
+        placement=placement,
+        blend=blend,
+        refine=refine,
+        border=border,
+        threshold=threshold,
+        tolerance=tolerance,
+        dtype=dtype,
+        min_agreement=min_agreement,
+        max_cost=max_cost,
+        max_time_us=max_time_us,
+        max_bytes=max_bytes,
+        random_state=random_state,
+        n_jobs=n_jobs,
+        verbose=verbose,
+    )
+    check_parameters(fast)
+    if hasattr(model, "fit"):
+        check_is_fitted(model)
+    if X is None:
+        X = _made_rows(model, y, random_state)
+    check_same_features(model, X)
+    options = {"accept_sparse": "csr", "dtype": (np.float64, np.float32)}
+    if y is None:
+        return fast._find_borders(model, validate_data(fast, X, **options), None)
+    rows, labels = validate_data(fast, X, y, **options)
+    return fast._find_borders(model, rows, labels)
+
+
+def _made_rows(model: Any, y: ArrayLike | None, random_state: Any) -> ArrayLike:
+    """Make rows from what the model keeps, and say what that costs."""
+    if y is not None:
+        raise ValueError("y has labels, but X has no rows that they belong to: give both, or none.")
+    seed = check_random_state(random_state).randint(2**31)
+    rows = rows_without_data(model, np.random.default_rng(seed))
+    warnings.warn(
+        f"without rows, {len(rows)} were made around those that the model keeps: agreement is "
+        "measured on such rows, and may be lower on real ones. Give X, rows like those to be "
+        "predicted, for a better map.",
+        stacklevel=3,
+    )
+    names = getattr(model, "feature_names_in_", None)
+    if names is None:
+        return rows
+    import pandas
+
+    return pandas.DataFrame(rows, columns=names)
+
+
+def load(path: str | os.PathLike[str], *, max_bytes: int = 1 << 32) -> BordersClassifier:
+    """Read a classifier that ``BordersClassifier.save`` wrote.
+
+    It answers every row as the one that was saved, bit for bit. Nothing in the file is executed: a
+    file from anywhere can be loaded, and one that is damaged, cut short or made up raises a
+    ``ValueError`` that names the byte.
+
+    Parameters
+    ----------
+    path : path-like
+        File to read.
+    max_bytes : int, default=2**32
+        Largest file to read.
+
+    Returns
+    -------
+    BordersClassifier
+        Fitted, without its source: ``estimator_`` is not there.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from sklearn.datasets import make_moons
+    >>> X, y = make_moons(200, random_state=0)
+    >>> fast = BordersClassifier(random_state=0).fit(X, y)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     fast.save(f"{folder}/moons.limes")
+    ...     load(f"{folder}/moons.limes").predict(X[:3])
+    array([0, 1, 1])
+    """
+    return from_stored(read_model(path, max_bytes=max_bytes), name=os.fspath(path))
+
+
+def from_stored(stored: StoredModel, *, name: str) -> BordersClassifier:
+    """Return the fitted classifier that a file holds."""
+    known = BordersClassifier._get_param_names()
+    parameters = {key: value for key, value in stored.parameters.items() if key in known}
+    empty = BordersClassifier(**parameters)
+    try:
+        check_parameters(empty)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name}: expected parameters of a classifier: {error!s:.200}") from None
+    return restore(stored, empty)
+
+
+def check_parameters(model: Any) -> None:
+    """Say which parameter is wrong, before anything long begins."""
+    for name, choices in CHOICES.items():
+        value = getattr(model, name)
+        if not isinstance(value, str) or value not in choices:
+            raise ValueError(f"{name} must be one of {sorted(choices)}, got {value!r}.")
+    for name in ("n_borders", "blend"):
+        value = getattr(model, name)
+        is_auto = isinstance(value, str) and value == "auto"
+        if not is_auto and not (_is_integer(value) and int(value) >= 1):
+            raise ValueError(f"{name} must be 'auto' or an integer of 1 or more, got {value!r}.")
+    for name, low, high in (("threshold", -1.0, 1.0), ("tolerance", 0.0, np.inf)):
+        value = getattr(model, name)
+        is_number = isinstance(value, Real) and not isinstance(value, bool)
+        if not (is_number and low < float(value) < high):
+            raise ValueError(f"{name} must be a number between {low} and {high}, got {value!r}.")
+    if model.scheme == "shared" and model.threshold:
+        raise ValueError(
+            f"threshold must be 0 with scheme='shared', got {model.threshold!r}: its map is fitted "
+            "to where labels change. Give scheme='auto' or 'pairwise'."
+        )
+    _check_switches(model)
+    _check_targets(model)
+
+
+def check_rows(model: Any, X: ArrayLike) -> Any:
+    """Return rows as the core takes them; whether they are finite is seen there."""
+    if not hasattr(model, "scheme_"):  # asking scikit-learn takes longer than a row
+        check_is_fitted(model, "scheme_")
+    if _is_plain(model, X):
+        return X
+    return validate_data(
+        model,
+        X,
+        reset=False,
+        accept_sparse="csr",
+        dtype=(np.float64, np.float32),
+        ensure_all_finite=False,
+    )
+
+
+def check_same_features(model: Any, X: ArrayLike) -> None:
+    """Compare the columns of rows with those that a source was fitted on."""
+    wanted, found = getattr(model, "n_features_in_", None), np.shape(X)[1:]
+    if wanted is not None and len(found) == 1 and found[0] != wanted:
+        raise ValueError(
+            f"X must have {wanted} features, as the source {type(model).__name__} was fitted "
+            f"with, got {found[0]!r}."
+        )
+    names, columns = getattr(model, "feature_names_in_", None), getattr(X, "columns", None)
+    if names is not None and columns is not None and list(names) != list(columns):
+        raise ValueError(
+            f"X must have the columns {list(names)!r}, in the order in which the source "
+            f"{type(model).__name__} was fitted with, got {list(columns)!r}."
+        )
+
+
+def _is_plain(model: Any, X: Any) -> bool:
+    """Tell whether rows are what the core takes, so that one row need not wait for checks."""
+    return (
+        type(X) is np.ndarray
+        and X.dtype in (np.float32, np.float64)
+        and X.ndim == 2
+        and X.shape[1] == model.n_features_in_
+        and X.shape[0] > 0
+        and not hasattr(model, "feature_names_in_")
+    )
+
+
+def _is_integer(value: Any) -> bool:
+    """Tell whether a value is a whole number, which True is not."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def _check_switches(model: Any) -> None:
+    """Check the parameters that say how to work rather than what to find."""
+    if not isinstance(model.refine, bool | np.bool_):
+        raise ValueError(f"refine must be True or False, got {model.refine!r}.")
+    check_jobs(model.n_jobs)
+    if not _is_integer(model.verbose) and not isinstance(model.verbose, bool):
+        raise ValueError(f"verbose must be an integer, got {model.verbose!r}.")
+
+
+def _check_targets(model: Any) -> None:
+    """Check what is asked of a map, and that its size is left open."""
+    given = {
+        name: value
+        for name in ("min_agreement", "max_cost", "max_time_us", "max_bytes")
+        if (value := getattr(model, name)) is not None
+    }
+    for name, value in given.items():
+        high = 1.0 if name == "min_agreement" else np.inf
+        is_number = isinstance(value, Real) and not isinstance(value, bool)
+        if not (is_number and 0 < float(value) <= high):
+            raise ValueError(f"{name} must be None or a number from 0 to {high}, got {value!r}.")
+    is_open = model.scheme in ("auto", "shared") and model.n_borders == "auto"
+    if given and not (is_open and model.refine and not model.threshold):
+        raise ValueError(
+            f"{next(iter(given))} chooses the number of points: give it with scheme='auto' or "
+            f"'shared', n_borders='auto', refine=True and threshold=0, got {model.scheme!r}, "
+            f"{model.n_borders!r}, {model.refine!r} and {model.threshold!r}."
+        )

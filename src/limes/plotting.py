@@ -1,4 +1,4 @@
-"""Pictures of borders; needs matplotlib, the extra ``plot``."""
+"""Draw borders, regions, the candidates of a fit."""
 
 from collections import Counter
 from typing import TYPE_CHECKING, Any
@@ -10,6 +10,7 @@ from limes.classifier import BordersClassifier
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
 
 # Okabe and Ito's colours, which colour-blind readers can tell apart.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F0E442")

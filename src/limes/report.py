@@ -1,4 +1,4 @@
-"""Source beside borders: skill, agreement, time and size."""
+"""Source beside fast model: skill, agreement, time, size."""
 
 import pickle
 from collections.abc import Callable

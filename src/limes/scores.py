@@ -1,4 +1,4 @@
-"""Skill scores: how good a set of predictions is, and how close to those of another model."""
+"""Uncertainty coefficient, agreement, Brier score, confidence rating."""
 
 import warnings
 from typing import Any

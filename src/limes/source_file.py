@@ -1,4 +1,4 @@
-"""Sources in a file: trained classifiers that LIBSVM's model files cannot hold, as arrays."""
+"""Trained source classifiers as arrays in a file."""
 
 import os
 from collections.abc import Callable
@@ -16,16 +16,13 @@ from sklearn.svm import LinearSVC
 import limes
 from limes.agf import AGFClassifier, KernelDensityClassifier
 from limes.atomic import replacing
-from limes.kernels import Kernel
 from limes.libsvm import LibsvmClassifier
-from limes.model_file.container import Container, read_container, write_container
-from limes.svm_machine import SvmMachine
-
-__all__ = ["is_source", "read_source", "write_source"]
+from limes.model.container import Container, read_container, write_container
+from limes.model.kernels import Kernel
+from limes.model.svm import SvmMachine
 
 Arrays = dict[str, NDArray[Any]]
 Plain = dict[str, float | int | str | None]
-
 MAX_BYTES = 1 << 32
 
 

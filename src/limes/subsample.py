@@ -1,4 +1,4 @@
-"""Sub-sampling: fewer training rows, with every class still among them."""
+"""Choose rows class by class (also `rank_within_class`)."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
 from sklearn.utils import check_random_state, column_or_1d
 
-__all__ = ["power_law_sizes", "proportional_sizes", "subsample_rows"]
+from limes._typing import Codes
 
 # A size of 28.999999999999996 stands for 29: the product of a fraction and a count may fall
 # short of a whole number by rounding, never by this much.
@@ -148,3 +148,19 @@ def _check_sizes(class_sizes: ArrayLike, fraction: float) -> NDArray[np.float64]
 def _round_down(sizes: NDArray[np.float64]) -> NDArray[np.int64]:
     """Return whole sizes, none of them zero."""
     return np.maximum(np.floor(sizes + ROUNDING), 1).astype(np.int64)
+
+
+def place_in_class(codes: Codes) -> Codes:
+    """Return how many earlier rows have the same class.
+
+    Examples
+    --------
+    >>> place_in_class(np.array([2, 0, 2, 2, 0]))
+    array([0, 0, 1, 2, 1])
+    """
+    order = np.argsort(codes, kind="stable")
+    counts = np.bincount(codes)
+    starts = np.cumsum(counts) - counts
+    place = np.empty(len(codes), dtype=np.intp)
+    place[order] = np.arange(len(codes)) - starts[codes[order]]
+    return place

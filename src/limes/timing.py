@@ -1,4 +1,4 @@
-"""Times that can be compared: the least of several, taken in turns."""
+"""Time calls in turns."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 Call = Callable[[], Any]
-
 # A turn goes on this long: short calls are tried often enough to meet an undisturbed moment.
 TURN_SECONDS = 0.05
 # The first guess at the time of a row is made on this many.

@@ -1,11 +1,17 @@
-"""What runs here: versions, and the path that the compiled core has chosen."""
+"""Versions, processor, SIMD level: for bug reports and result rows."""
 
 import platform
-from importlib.metadata import PackageNotFoundError, version
+from functools import cache
+from importlib.metadata import PackageNotFoundError, packages_distributions, version
+from pathlib import Path
+
+from joblib import cpu_count
 
 from limes._core import cpu_path, cpu_paths, thread_count
 
 PACKAGES = ("limes", "numpy", "scipy", "scikit-learn", "joblib", "threadpoolctl")
+# What every result depends on.
+COMMON = ("python", "limes", "numpy", "scikit-learn")
 
 
 def versions() -> dict[str, str]:
@@ -38,3 +44,49 @@ def _version(name: str) -> str:
         return version(name)
     except PackageNotFoundError:
         return "not installed"
+
+
+def machine() -> str:
+    """Describe the processor.
+
+    Examples
+    --------
+    >>> machine()  # doctest: +SKIP
+    'AMD EPYC, 2 processors, avx2'
+    """
+    return f"{_processor()}, {cpu_count()} processors, {cpu_path()}"
+
+
+@cache
+def package_versions(package: str) -> str:
+    """Tell the versions of Python, limes and what a peer needs.
+
+    Examples
+    --------
+    >>> versions("sklearn")  # doctest: +SKIP
+    'python 3.11.7, limes 0.1.0, numpy 2.4.6, scikit-learn 1.9.1'
+    """
+    common = versions()
+    owners = packages_distributions()
+    extra = [owners[name][0] for name in top_packages(package) if name in owners]
+    told = {name: common[name] for name in COMMON} | {name: version(name) for name in extra}
+    return ", ".join(f"{name} {number}" for name, number in told.items())
+
+
+def _processor() -> str:
+    """Return the name of the processor, as far as the system tells."""
+    told = Path("/proc/cpuinfo")
+    lines = told.read_text().splitlines() if told.is_file() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()
+
+
+def top_packages(modules: str) -> list[str]:
+    """Return the packages of some modules.
+
+    Examples
+    --------
+    >>> top_packages("sklearnex.svm numpy")
+    ['sklearnex', 'numpy']
+    """
+    return [name.partition(".")[0] for name in modules.split()]

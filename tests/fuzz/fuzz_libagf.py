@@ -5,7 +5,7 @@ import io
 import numpy as np
 from mutations import fuzz, main
 
-from limes.export.libagf_reader import parse_libagf_model
+from limes.export.libagf import parse_libagf_model
 
 
 def seeds():

@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 from mutations import fuzz, main, own_folder
 
-from limes.kernels import Kernel
 from limes.libsvm import LibsvmClassifier, read_libsvm_model, write_libsvm_model
-from limes.svm_machine import SvmMachine
+from limes.model.kernels import Kernel
+from limes.model.svm import SvmMachine
 
 # A short file may name a very high feature; what is refused at this size is refused at any.
 MAX_BYTES = 1 << 20

@@ -9,16 +9,18 @@ import numpy as np
 from mutations import NUMBERS, fuzz, main, mutate
 
 from limes import BorderMap
-from limes.affine import AffineMap
-from limes.loading import from_stored
-from limes.model_file.container import FRONT, MAGIC
-from limes.model_file.stored import StoredModel, parse_model, write_model
-from limes.schemes.choosing import Trial
-from limes.schemes.one_vs_rest import OneVsRestScheme
-from limes.schemes.pairwise import PairwiseScheme
-from limes.schemes.shared import SharedScheme
-from limes.schemes.shortlist import ShortlistScheme
-from limes.schemes.tree import TreeScheme
+from limes.classifier import from_stored
+from limes.model.affine import AffineMap
+from limes.model.container import FRONT, MAGIC
+from limes.model.file import StoredModel, parse_model, write_model
+from limes.model.model import Trial
+from limes.model.schemes import (
+    OneVsRestScheme,
+    PairwiseScheme,
+    SharedScheme,
+    ShortlistScheme,
+    TreeScheme,
+)
 
 # Whole numbers and floats, as arrays hold them.
 VALUES = [np.int64(one).tobytes() for one in (0, 1, -1, 2, 3, 255, 2**31, 2**62, -(2**63))]

@@ -12,9 +12,9 @@ from sklearn.svm import SVC, LinearSVC
 
 from limes.agf import AGFClassifier, KernelDensityClassifier
 from limes.libsvm import LibsvmClassifier
-from limes.preprocessing import standardizer
+from limes.libsvm.training import standardizer
+from limes.model.svm import SvmMachine
 from limes.source_file import read_source, write_source
-from limes.svm_machine import SvmMachine
 
 
 def seeds():

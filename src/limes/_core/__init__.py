@@ -1,11 +1,9 @@
 """The compiled core: border maps packed for this processor, and how many threads to use."""
 
-from limes._core.classifier import Classifier
-from limes._core.factors import factor_functions
-from limes._core.maps import Maps
-from limes._core.paths import cpu_path, cpu_paths
-from limes._core.sums import RbfVectors
-from limes._core.threads import thread_count
+from limes._core.hardware import cpu_path, cpu_paths, thread_count
+from limes._core.kernel_sums import RbfVectors
+from limes._core.packing import factor_functions
+from limes._core.predict import Classifier, Maps
 
 __all__ = [
     "Classifier",

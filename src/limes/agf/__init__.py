@@ -1,9 +1,8 @@
 """Adaptive Gaussian filtering and its relatives: kernel estimators with solved bandwidths."""
 
 from limes.agf.bandwidths import solve_bandwidths
-from limes.agf.classification import AGFClassifier
+from limes.agf.classifiers import AGFClassifier, KernelDensityClassifier
 from limes.agf.density import AGFDensity, NeighborsDensity
-from limes.agf.kernel_density import KernelDensityClassifier
 from limes.agf.regression import AGFRegressor
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Bandwidths solved so that the Gaussian weights around each row have a given sum."""
+"""Bandwidths solved for a given sum of weights."""
 
 import math
 from typing import Any
@@ -7,9 +7,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[Any]
-
-__all__ = ["gaussian_weights", "solve_bandwidths"]
-
 # Halley's steps cube the error: after one this small, what is left is below rounding.
 LAST_STEP = 1e-6
 # In single precision, after a step this small, about as good as single precision gets.

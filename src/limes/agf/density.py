@@ -1,4 +1,4 @@
-"""Densities by adaptive Gaussian filtering and by the distance of the k-th neighbour."""
+"""`AGFDensity`, `NeighborsDensity`."""
 
 import math
 from typing import Any, Literal, Self
@@ -9,18 +9,10 @@ from scipy.special import gammaln
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from limes.agf.neighbourhoods import adaptive_scope, neighbourhoods
-from limes.agf.parameters import (
-    check_enough_rows,
-    check_n_neighbors,
-    check_total_weight,
-    is_auto,
-)
-from limes.agf.training_rows import TrainingRows
+from limes.agf.neighbours import TrainingRows, adaptive_scope, neighbourhoods
+from limes.agf.tuning import check_enough_rows, check_n_neighbors, check_total_weight, is_auto
 
 Array = NDArray[Any]
-
-__all__ = ["AGFDensity", "NeighborsDensity"]
 
 
 class LocalDensity(DensityMixin, BaseEstimator):

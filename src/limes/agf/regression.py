@@ -1,4 +1,4 @@
-"""Regression by adaptive Gaussian filtering."""
+"""`AGFRegressor`."""
 
 from typing import Any, Literal, Self
 
@@ -7,13 +7,10 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from limes.agf.neighbourhoods import adaptive_scope, neighbourhoods
-from limes.agf.training_rows import TrainingRows
+from limes.agf.neighbours import TrainingRows, adaptive_scope, neighbourhoods
 from limes.agf.tuning import settle_total_weight
 
 Array = NDArray[Any]
-
-__all__ = ["AGFRegressor"]
 
 
 class AGFRegressor(RegressorMixin, BaseEstimator):

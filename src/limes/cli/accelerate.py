@@ -1,11 +1,11 @@
-"""``limes accelerate``: a slow classifier to a fast one."""
+"""`limes accelerate`."""
 
 import argparse
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from limes.cli.options import add_job, add_jobs, add_output, add_rows, row_options
+from limes.cli.main import add_job, add_jobs, add_output, add_rows, row_options
 from limes.cli.terminal import Progress, pairs, show, table
 
 # The command's words and the parameters of `limes.accelerate` that they set.
@@ -48,7 +48,7 @@ def add_parser(jobs: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Find borders and write them."""
-    from limes.accelerating import accelerate
+    from limes.classifier import accelerate
 
     source, X, y, names = _read(args)
     settings = {name: getattr(args, name) for name in SETTINGS if getattr(args, name) is not None}

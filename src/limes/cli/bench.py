@@ -1,11 +1,11 @@
-"""``limes bench``: every method side by side."""
+"""`limes bench`."""
 
 import argparse
 import sys
 from pathlib import Path
 from typing import Any
 
-from limes.cli.options import add_job
+from limes.cli.main import add_job
 from limes.cli.terminal import show
 
 
@@ -36,10 +36,9 @@ def run(args: argparse.Namespace) -> int:
     """Measure what was asked for, then draw all there is."""
     from dataclasses import asdict
 
-    from limes.bench.picture import save_pictures
-    from limes.bench.problem import check_name
-    from limes.bench.results import latest, read_rows
-    from limes.bench.table import markdown
+    from limes.research.bench.report import markdown, save_pictures
+    from limes.research.bench.results import latest, read_rows
+    from limes.research.problems import check_name
 
     for name in args.datasets:
         check_name(name)
@@ -87,11 +86,10 @@ def _add_settings(parser: Any) -> None:
 
 def _run_dataset(name: str, args: argparse.Namespace) -> list[str]:
     """Measure one dataset and return the methods that failed."""
-    from limes.bench.peers import choose_peers
-    from limes.bench.problem import load_problem
-    from limes.bench.run import Effort, run_benchmark
-    from limes.bench.store import Store
-    from limes.bench.threads import n_threads_of
+    from limes.research.bench.methods import choose_peers
+    from limes.research.bench.run import Store, run_benchmark
+    from limes.research.measure import Effort, n_threads_of
+    from limes.research.problems import load_problem
 
     peers = choose_peers(args.methods)
     threads = sorted({n_threads_of(word) for word in args.threads})

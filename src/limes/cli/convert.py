@@ -1,11 +1,11 @@
-"""``limes convert``: rows from one format to another."""
+"""`limes convert`."""
 
 import argparse
 from pathlib import Path
 from typing import Any
 
-from limes.cli.options import add_job, add_rows, row_options
-from limes.cli.terminal import show
+from limes.cli.main import add_job, add_rows, row_options
+from limes.cli.terminal import Progress, show
 
 
 def add_parser(jobs: Any) -> None:
@@ -30,13 +30,13 @@ def add_parser(jobs: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Copy the rows."""
-    from limes.cli.copying import copy_rows, scan_rows
     from limes.files import find_format
+    from limes.files.rows import copy_rows, scan_rows
 
     options = row_options(args)
     read, written = find_format(args.rows, args.format), find_format(args.output, args.to)
-    scan = scan_rows(args.rows, options) if _needs_scan(args, read, written) else None
-    n_rows = copy_rows(args.rows, args.output, options, kind=args.to, scan=scan)
+    scan = scan_rows(args.rows, options, Progress) if _needs_scan(args, read, written) else None
+    n_rows = copy_rows(args.rows, args.output, options, kind=args.to, scan=scan, progress=Progress)
     if str(args.output) != "-":
         result = {"output": str(args.output), "format": written, "n_rows": n_rows}
         show(result, f"{n_rows} rows in {args.output}", as_json=args.json)

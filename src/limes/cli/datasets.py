@@ -1,10 +1,10 @@
-"""``limes datasets``: the paper's data, listed or written to files."""
+"""`limes datasets`."""
 
 import argparse
 from pathlib import Path
 from typing import Any
 
-from limes.cli.options import add_job
+from limes.cli.main import add_job
 from limes.cli.terminal import show, table
 
 
@@ -68,7 +68,7 @@ def _write(args: argparse.Namespace) -> int:
     data = load(args.name, random_state=args.seed, can_download=not args.offline)
     X_train, X_test = data.X_train, data.X_test
     if args.scale:
-        from limes.preprocessing import standardizer
+        from limes.libsvm.training import standardizer
 
         steps = standardizer().fit(X_train)
         X_train, X_test = steps.transform(X_train), steps.transform(X_test)

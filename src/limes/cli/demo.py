@@ -1,10 +1,10 @@
-"""``limes demo``: the whole job on data that need no download."""
+"""`limes demo`."""
 
 import argparse
 from pathlib import Path
 from typing import Any
 
-from limes.cli.options import add_job
+from limes.cli.main import add_job
 
 
 def add_parser(jobs: Any) -> None:
@@ -52,7 +52,7 @@ def _show_two_classes(n_rows: int, picture: Path) -> Any:
     """Accelerate a machine of two classes and draw its borders."""
     from sklearn.svm import SVC
 
-    from limes.accelerating import accelerate
+    from limes.classifier import accelerate
     from limes.datasets import sample_classes
 
     X, y = sample_classes(n_rows, random_state=0)
@@ -84,7 +84,7 @@ def _show_digits() -> Any:
     from sklearn.preprocessing import StandardScaler
     from sklearn.svm import SVC
 
-    from limes.accelerating import accelerate
+    from limes.classifier import accelerate
 
     X, y = load_digits(return_X_y=True)
     X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)

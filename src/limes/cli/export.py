@@ -1,10 +1,10 @@
-"""``limes export``: a fast classifier for places without Python."""
+"""`limes export`."""
 
 import argparse
 from pathlib import Path
 from typing import Any
 
-from limes.cli.options import add_job, add_output
+from limes.cli.main import add_job, add_output
 from limes.cli.terminal import show
 
 TARGETS = ("onnx", "c", "libagf")

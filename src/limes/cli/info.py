@@ -1,11 +1,11 @@
-"""``limes info``: what a model or a file of rows is."""
+"""`limes info`."""
 
 import argparse
 import math
 from pathlib import Path
 from typing import Any
 
-from limes.cli.options import add_job, add_rows, row_options
+from limes.cli.main import add_job, add_rows, row_options
 from limes.cli.terminal import Progress, pairs, show
 
 # Labels listed one by one; more are only counted.

@@ -1,4 +1,4 @@
-"""Model files of every kind: borders, LIBSVM's models, and what ``limes train`` writes."""
+"""Open any model file."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from limes.libsvm import LibsvmClassifier, read_libsvm_model
-from limes.model_file.container import MAGIC
+from limes.model.container import MAGIC
 from limes.source_file import is_source, read_source
 
 # Bytes of a file that are enough to know what it is.
@@ -101,7 +101,7 @@ def _open_own(path: Path) -> OpenModel:
     if is_source(path):
         model, names = read_source(path)
         return OpenModel(path, "source", model, names)
-    from limes.loading import load
+    from limes.classifier import load
 
     fast = load(path)
     names = getattr(fast, "feature_names_in_", None)
@@ -110,7 +110,7 @@ def _open_own(path: Path) -> OpenModel:
 
 def _open_libagf(path: Path) -> OpenModel:
     """Open a text model of libAGF's programs."""
-    from limes.export.libagf_reader import read_libagf_model
+    from limes.export.libagf import read_libagf_model
 
     return OpenModel(path, "borders", read_libagf_model(path))
 

@@ -1,4 +1,4 @@
-"""``limes paper``: the paper's trials, tables and figures."""
+"""`limes paper`."""
 
 import argparse
 import sys
@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from limes.cli.options import add_job
+from limes.cli.main import add_job
 from limes.cli.terminal import Progress, show
 
 if TYPE_CHECKING:
-    from limes.paper.rows import Row
-    from limes.paper.table import Table
+    from limes.research.paper.rows import Row
+    from limes.research.paper.table import Table
+
 
 # The experiments that a table is drawn from; those that are not here need none.
 OF_TABLE = {
@@ -56,9 +57,9 @@ def add_parser(jobs: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the trials asked for, then draw all there is."""
-    from limes.paper.page import write_all
-    from limes.paper.plan import ALL_METHODS, EVERYTHING, check_names
-    from limes.paper.rows import latest, read_rows
+    from limes.research.paper.page import write_all
+    from limes.research.paper.plan import ALL_METHODS, EVERYTHING, check_names
+    from limes.research.paper.rows import latest, read_rows
 
     check_names("--table", args.table, TABLES)
     check_names("--dataset", args.dataset, EVERYTHING)
@@ -99,10 +100,9 @@ def _add_choices(parser: Any) -> None:
 
 def _run_trials(args: argparse.Namespace) -> list[str]:
     """Run what is missing, and return what failed."""
-    from limes.paper.plan import EXPERIMENTS, make_plan
-    from limes.paper.points import find_points, write_points
-    from limes.paper.rows import check_writable
-    from limes.paper.run import pending_steps, run_plan
+    from limes.research.paper.plan import EXPERIMENTS, make_plan
+    from limes.research.paper.rows import check_writable
+    from limes.research.paper.run import find_points, pending_steps, run_plan, write_points
 
     check_writable(args.output / "rows.csv")
     asked = [one for name in args.table or () for one in OF_TABLE.get(name, ())]
@@ -127,8 +127,8 @@ def _run_trials(args: argparse.Namespace) -> list[str]:
 
 def _chosen_tables(rows: "Sequence[Row]", args: argparse.Namespace) -> "list[Table]":
     """Return the tables to print, with the lines asked for."""
-    from limes.paper.plan import EVERYTHING
-    from limes.paper.tables import make_tables
+    from limes.research.paper.plan import EVERYTHING
+    from limes.research.paper.tables import make_tables
 
     tables = make_tables(rows, args.dataset or EVERYTHING)
     return [tables[name] for name in args.table or ("results", "verdicts")]

@@ -1,10 +1,10 @@
-"""``limes subsample``: fewer rows, with every class still among them."""
+"""`limes subsample`."""
 
 import argparse
 from typing import Any
 
-from limes.cli.options import add_job, add_output, add_rows, row_options
-from limes.cli.terminal import show
+from limes.cli.main import add_job, add_output, add_rows, row_options
+from limes.cli.terminal import Progress, show
 
 
 def add_parser(jobs: Any) -> None:
@@ -33,17 +33,25 @@ def add_parser(jobs: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Choose rows and write them."""
-    from limes.cli.copying import copy_rows, scan_rows
+    from limes.files.rows import copy_rows, scan_rows
     from limes.subsample import subsample_rows
 
     options = row_options(args)
-    scan = scan_rows(args.rows, options)
+    scan = scan_rows(args.rows, options, Progress)
     if scan.labels is None:
         raise ValueError(
             f"{args.rows}: expected labels, found none: name their column with --label."
         )
     chosen = subsample_rows(scan.labels, args.fraction, method=args.method, random_state=args.seed)
-    copy_rows(args.rows, args.output, options, kind=args.to, scan=scan, chosen=chosen)
+    copy_rows(
+        args.rows,
+        args.output,
+        options,
+        kind=args.to,
+        scan=scan,
+        chosen=chosen,
+        progress=Progress,
+    )
     result = {"output": str(args.output), "n_rows": len(chosen), "of": scan.n_rows}
     show(result, f"{len(chosen)} of {scan.n_rows} rows in {args.output}", as_json=args.json)
     return 0

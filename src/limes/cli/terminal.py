@@ -1,4 +1,4 @@
-"""What a person at a terminal sees: colours, tables, progress; and what a machine gets: JSON."""
+"""Colours, tables, progress, JSON."""
 
 import json
 import math

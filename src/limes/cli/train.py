@@ -1,10 +1,10 @@
-"""``limes train``: a slow classifier to accelerate, by LIBSVM's options or others."""
+"""`limes train`."""
 
 import argparse
 from pathlib import Path
 from typing import Any
 
-from limes.cli.options import add_job, add_rows, row_options
+from limes.cli.main import add_job, add_rows, row_options
 from limes.cli.terminal import Progress, pairs, show
 
 SVM_TYPES = ("c_svc", "nu_svc")
@@ -162,7 +162,7 @@ def _make_kde(args: argparse.Namespace) -> Any:
 
 def _make_linear(args: argparse.Namespace) -> Any:
     """Return a linear classifier."""
-    from limes.linear import liblinear_classifier
+    from limes.libsvm.training import liblinear_classifier
 
     return liblinear_classifier(
         args.solver, args.c, fit_intercept=args.bias, random_state=args.seed
@@ -188,7 +188,7 @@ def _fit(args: argparse.Namespace, X: Any, y: Any) -> Any:
     """Train; a support vector machine becomes what LIBSVM's model files hold."""
     from sklearn.pipeline import Pipeline
 
-    from limes.preprocessing import standardizer
+    from limes.libsvm.training import standardizer
 
     classifier = MAKERS[args.model](args)
     steps = standardizer().fit(_dense(X)) if args.scale else None
@@ -206,8 +206,8 @@ def _as_libsvm(svc: Any, X: Any, y: Any, *, has_sigmoids: bool, seed: int) -> An
     import numpy as np
 
     from limes.libsvm import LibsvmClassifier
-    from limes.sources.calibration import svm_sigmoids
-    from limes.svm_machine import SvmMachine
+    from limes.model.svm import SvmMachine
+    from limes.sources.platt import svm_sigmoids
 
     machine = SvmMachine.from_sklearn(svc)
     sigmoids = None
@@ -237,7 +237,7 @@ def _cross_validate(args: argparse.Namespace, X: Any, y: Any) -> int:
     from sklearn.model_selection import StratifiedKFold, cross_val_predict
     from sklearn.pipeline import make_pipeline
 
-    from limes.preprocessing import standardizer
+    from limes.libsvm.training import standardizer
     from limes.scores import accuracy_score, uncertainty_coefficient
 
     model = MAKERS[args.model](args)

@@ -1,8 +1,7 @@
 """Data by name: the paper's seventeen datasets and its two synthetic classes."""
 
-from limes.datasets.files import cache_folder
-from limes.datasets.loader import Dataset, Listing, list_datasets, load
-from limes.datasets.parameters import Settings, parameters
+from limes.datasets.catalogue import Settings, parameters
+from limes.datasets.loader import Dataset, Listing, cache_folder, list_datasets, load
 from limes.datasets.sample_classes import SampleClassesClassifier, sample_classes
 
 __all__ = [

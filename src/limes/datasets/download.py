@@ -1,18 +1,32 @@
-"""Downloads: bytes from an address, with their number checked and shown as they come."""
+"""Fetch from LIBSVM's site, OpenML, GitHub."""
 
+import bz2
 import http.client
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
+from io import BytesIO
+from typing import Any, Protocol
 from urllib.request import urlopen
 
-__all__ = ["Progress", "download", "show_progress"]
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.datasets import fetch_openml, load_svmlight_file
+
+from limes.datasets.catalogue import Entry
 
 # Called with what is fetched, the bytes so far and the bytes in all (None: not known).
 Progress = Callable[[str, int, int | None], None]
-
 CHUNK = 1 << 16
 TIMEOUT = 60.0  # seconds without a byte
 BAR = 30  # characters
+LIBSVM_DATA = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/"
+# The commit holds both files; the author's repository is the only place where they are.
+LIBAGF_DATA = (
+    "https://raw.githubusercontent.com/Peteysoft/libmsci/"
+    "a2acd627ae2eda872658476fcd1f845299b9ce5b/libagf/examples/humidity_data/"
+)
+Part = tuple[NDArray[Any], NDArray[Any]]
 
 
 def download(url: str, progress: Progress) -> bytes:
@@ -45,3 +59,110 @@ def show_progress(what: str, n_bytes: int, total: int | None) -> None:
     end = "\n" if n_bytes == total else ""
     sys.stderr.write(f"\r{name:<24} [{bar:<{BAR}}] {n_bytes / 1e6:6.1f} MB{end}")
     sys.stderr.flush()
+
+
+class Origin(Protocol):
+    """Somewhere a dataset can be fetched from."""
+
+    def fetch(self, entry: Entry, progress: Progress) -> dict[str, NDArray[Any]]:
+        """Return the arrays of the dataset's file, not yet checked."""
+
+
+@dataclass(frozen=True)
+class LibsvmSite:
+    """Text files of the LIBSVM site, perhaps packed: training rows, perhaps test rows."""
+
+    train: str
+    test: str | None = None
+
+    def fetch(self, entry: Entry, progress: Progress) -> dict[str, NDArray[Any]]:
+        """Fetch both files; classes are numbered in the order of their labels."""
+        X, y = self._read(self.train, entry, progress)
+        names = np.unique(y)
+        arrays = {"X_train": X, "y_train": _number(y, names)}
+        if self.test:
+            X, y = self._read(self.test, entry, progress)
+            arrays |= {"X_test": X, "y_test": _number(y, names)}
+        return arrays
+
+    def _read(self, file: str, entry: Entry, progress: Progress) -> Part:
+        """Return rows and labels of one file."""
+        content = download(LIBSVM_DATA + file, progress)
+        text = bz2.decompress(content) if file.endswith(".bz2") else content
+        X, y = load_svmlight_file(
+            BytesIO(text), n_features=entry.n_features, dtype=np.float32, zero_based=False
+        )
+        rows = X.toarray()
+        # One file has 1/sqrt(30) in place of 1.
+        return (rows != 0).astype(np.uint8) if entry.kind == "binary" else rows, y
+
+
+@dataclass(frozen=True)
+class OpenML:
+    """A dataset of OpenML, by number, with its class names in the paper's order."""
+
+    data_id: int
+    names: tuple[str, ...]
+
+    def fetch(self, entry: Entry, progress: Progress) -> dict[str, NDArray[Any]]:
+        """Fetch it through scikit-learn, which tells no progress."""
+        what = f"openml.org/d/{self.data_id}"
+        progress(what, 0, None)
+        bunch = fetch_openml(data_id=self.data_id, as_frame=False, parser="liac-arff", cache=False)
+        X = np.asarray(bunch.data, dtype=np.float32)
+        progress(what, X.nbytes, X.nbytes)
+        return {"X_train": X, "y_train": _number(bunch.target, np.array(self.names))}
+
+
+@dataclass(frozen=True)
+class LibAGF:
+    """Binary files of the paper's author: rows, and a quantity to be cut into classes."""
+
+    rows: str
+    quantity: str
+    lowest: float
+    highest: float
+    n_classes: int
+
+    def fetch(self, entry: Entry, progress: Progress) -> dict[str, NDArray[Any]]:
+        """Fetch both; thresholds are in geometric progression, the end classes open."""
+        rows = np.frombuffer(download(LIBAGF_DATA + self.rows, progress), "<f4", offset=4)
+        quantity = np.frombuffer(download(LIBAGF_DATA + self.quantity, progress), "<f4")
+        thresholds = np.geomspace(self.lowest, self.highest, self.n_classes - 1, dtype=np.float32)
+        codes = np.searchsorted(thresholds, quantity, side="right")
+        return {
+            "X_train": rows.reshape(-1, entry.n_features).astype(np.float32),
+            "y_train": codes.astype(np.int16),
+        }
+
+
+def _number(y: NDArray[Any], names: NDArray[Any]) -> NDArray[np.int16]:
+    """Return the number of each label among the names."""
+    order = np.argsort(names)
+    places = np.searchsorted(names, y, sorter=order)
+    codes = order[np.minimum(places, len(names) - 1)]
+    unknown = np.unique(y[names[codes] != y])
+    if len(unknown):
+        raise ValueError(f"labels must be among {names.tolist()}, got {unknown.tolist()}")
+    return codes.astype(np.int16)
+
+
+ORIGINS: dict[str, Origin] = {
+    "heart": LibsvmSite("binary/heart"),
+    "shuttle": LibsvmSite("multiclass/shuttle.scale", "multiclass/shuttle.scale.t"),
+    "sat": LibsvmSite("multiclass/satimage.scale", "multiclass/satimage.scale.t"),
+    "segment": OpenML(36, ("brickface", "sky", "foliage", "cement", "window", "path", "grass")),
+    "dna": LibsvmSite("multiclass/dna.scale", "multiclass/dna.scale.t"),
+    "splice": LibsvmSite("binary/splice", "binary/splice.t"),
+    "codrna": LibsvmSite("binary/cod-rna", "binary/cod-rna.t"),
+    "letter": OpenML(6, tuple("ABCDEFGHIJKLMNOPQRSTUVWXYZ")),
+    "pendigits": LibsvmSite("multiclass/pendigits", "multiclass/pendigits.t"),
+    "usps": LibsvmSite("multiclass/usps.bz2", "multiclass/usps.t.bz2"),
+    "mnist": LibsvmSite("multiclass/mnist.bz2", "multiclass/mnist.t.bz2"),
+    "ijcnn1": LibsvmSite("binary/ijcnn1.bz2", "binary/ijcnn1.t.bz2"),
+    "madelon": LibsvmSite("binary/madelon", "binary/madelon.t"),
+    "seismic": LibsvmSite("multiclass/vehicle/seismic.bz2", "multiclass/vehicle/seismic.t.bz2"),
+    "mushrooms": LibsvmSite("binary/mushrooms"),
+    "phishing": LibsvmSite("binary/phishing"),
+    "humidity": LibAGF("est_bt_cld_land_z0.00.vec", "train_SQ36s.dat", 7e-5, 1e-3, 8),
+}

@@ -1,4 +1,4 @@
-"""The two synthetic classes of the paper's section 4, whose true border is known."""
+"""The paper's two synthetic classes."""
 
 from functools import cache
 from typing import Any
@@ -10,14 +10,11 @@ from scipy.spatial.distance import cdist
 from scipy.special import expit
 from sklearn.utils import check_array, check_random_state, gen_batches
 
-__all__ = ["SampleClassesClassifier", "densities", "density_gradients", "sample_classes"]
-
 # Class 1: a Gaussian, longer along an axis at this angle than across it.
 CENTRE = np.array([0.4, 0.5])
 ANGLE = np.pi / 7
 DEVIATIONS = np.array([0.13, 0.07])
 AXES = np.array([[np.cos(ANGLE), np.sin(ANGLE)], [-np.sin(ANGLE), np.cos(ANGLE)]])
-
 # Class 2: a round Gaussian about a place on a curve through these points.
 SPINE = np.array(
     [
@@ -34,7 +31,6 @@ SPINE = np.array(
 )
 SPREAD = 0.1
 N_PLACES = 1000  # of the quadrature along the spine: a relative error below 1e-4 where rows are
-
 PRIORS = np.array([1.0, 2.0]) / 3  # twice as many rows of class 2
 BATCH = 1024  # rows at a time: 8 MB against all places on the spine
 

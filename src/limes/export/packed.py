@@ -1,17 +1,39 @@
-"""The numbers of border maps as the compiled core has them: centred, rounded, in search form."""
+"""Arrays of a scheme as programs compute with them."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from limes._typing import Array
-from limes.affine import to_dense
-from limes.border_map import search_form
-from limes.schemes.protocol import Scheme
+from limes.classifier import BordersClassifier
+from limes.model.affine import to_dense
+from limes.model.border_map import search_form
+from limes.model.schemes import Scheme
 
 Real = NDArray[np.floating[Any]]
+
+
+def fitted_scheme(fast: BordersClassifier) -> Scheme:
+    """Return the scheme of a fitted classifier."""
+    if not isinstance(fast, BordersClassifier):
+        raise TypeError(
+            f"an export takes a fitted BordersClassifier, got {type(fast).__name__}: give what "
+            "limes.accelerate or limes.load returned."
+        )
+    check_is_fitted(fast)
+    return fast.scheme_
+
+
+def unknown_scheme(scheme: Scheme, known: Iterable[str], form: str) -> ValueError:
+    """Return what to raise for a scheme that a form of export does not have."""
+    return ValueError(
+        f"an export to {form} knows the schemes {sorted(known)}, got {scheme.name!r}: fit with one "
+        "of these."
+    )
 
 
 @dataclass(frozen=True, eq=False)

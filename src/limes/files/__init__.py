@@ -1,10 +1,9 @@
 """Files of rows: LIBSVM text, CSV, Parquet, Arrow, NumPy and libAGF, read and written in pieces."""
 
-from limes.files.answers import create_answers
-from limes.files.batch import Batch, LabelParts, join_labels
-from limes.files.formats import FORMATS, find_format
-from limes.files.reading import RowFile, RowOptions, open_rows, read_rows
-from limes.files.writing import create_rows
+from limes.files.batches import Batch, LabelParts, join_labels
+from limes.files.predictions import create_answers
+from limes.files.rows import RowFile, RowOptions, create_rows, open_rows, read_rows
+from limes.files.streams import FORMATS, find_format
 
 __all__ = [
     "FORMATS",

@@ -1,4 +1,4 @@
-"""libAGF's binary rows (``.vec``) and labels (``.cls``), little-endian."""
+"""libAGF's `.vec`, `.cls`."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from limes.files.batch import MAX_FEATURES, Batch, batch_size
+from limes.files.batches import MAX_FEATURES, Batch, RowWriter, batch_size
 from limes.files.streams import open_output
-from limes.files.writer import RowWriter
 
 VALUES, LABELS = np.dtype("<f4"), np.dtype("<i4")
 

@@ -1,8 +1,15 @@
 """One page that shows what a fast classifier is worth, beside its source."""
 
-from limes.html_report.answers import Answers, Comparison, ask, compare_answers, time_models
 from limes.html_report.page import html_report, render
-from limes.html_report.tally import Counted, Tally
+from limes.html_report.scores import (
+    Answers,
+    Comparison,
+    Counted,
+    Tally,
+    ask,
+    compare_answers,
+    time_models,
+)
 
 __all__ = [
     "Answers",

@@ -1,7 +1,6 @@
 """LIBSVM's model files, read as classifiers and written from them."""
 
 from limes.libsvm.classifier import LibsvmClassifier
-from limes.libsvm.model_reader import read_libsvm_model
-from limes.libsvm.model_writer import write_libsvm_model
+from limes.libsvm.model_file import read_libsvm_model, write_libsvm_model
 
 __all__ = ["LibsvmClassifier", "read_libsvm_model", "write_libsvm_model"]

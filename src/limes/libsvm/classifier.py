@@ -1,4 +1,4 @@
-"""A LIBSVM model as a scikit-learn classifier with LIBSVM's own answers."""
+"""LIBSVM model as a scikit-learn classifier; registers as a source."""
 
 from typing import Any, Self
 
@@ -10,12 +10,12 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
-from limes.coupling import class_pairs, count_votes_like_libsvm, couple_like_libsvm
-from limes.svm_machine import SvmMachine
-
-__all__ = ["LibsvmClassifier"]
-
-Array = NDArray[np.float64]
+from limes._typing import Array, Codes
+from limes.model.coupling import class_pairs, count_votes_like_libsvm, couple_like_libsvm
+from limes.model.svm import SvmMachine
+from limes.sources.base import Known, as_source, training_rows
+from limes.sources.platt import DEFAULT_SLOPE, pair_sigmoids
+from limes.sources.svm import SvmSource
 
 # Numbers of sparse rows that are made dense at once: 32 MB of float64, however wide they are.
 BLOCK_NUMBERS = 1 << 22
@@ -208,3 +208,35 @@ class LibsvmClassifier(ClassifierMixin, BaseEstimator):
         assert self.sigmoids is not None
         exponents = self.sigmoids[1] - self._values(X) * self.sigmoids[0]
         return couple_like_libsvm(expit(exponents), complements=expit(-exponents))
+
+
+@as_source.register
+def _(model: LibsvmClassifier, known: Known) -> SvmSource:
+    order = np.argsort(model.labels)
+    machine = model.machine.reordered(order)
+    slopes, shifts = _libsvm_sigmoids(model, machine, order, known)
+    return SvmSource(machine, model.classes_, slopes, shifts, not known.by_probability)
+
+
+def _libsvm_sigmoids(
+    model: LibsvmClassifier, machine: SvmMachine, order: Codes, known: Known
+) -> tuple[Array, Array]:
+    """Take the file's own sigmoids, else fit them to the rows if their classes are known."""
+    n_classes = machine.n_classes
+    if model.sigmoids is not None:
+        slopes, shifts = -model.sigmoids[0], model.sigmoids[1]
+        places = {pair: place for place, pair in enumerate(class_pairs(n_classes))}
+        old = [(order[a], order[b]) for a, b in class_pairs(n_classes)]
+        kept = [places[min(pair), max(pair)] for pair in old]
+        # Turning a pair round turns its decision value, and with it the sign of the shift.
+        turns = np.array([1.0 if i < j else -1.0 for i, j in old])
+        return slopes[kept], turns * shifts[kept]
+    if known.codes is None:
+        n_pairs = len(machine.intercepts)
+        return np.full(n_pairs, DEFAULT_SLOPE), np.zeros(n_pairs)
+    return pair_sigmoids(machine.values(known.X), known.codes)
+
+
+@training_rows.register
+def _(model: LibsvmClassifier) -> Array:
+    return np.array(model.machine.vectors)

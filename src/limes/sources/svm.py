@@ -1,18 +1,31 @@
-"""A one-against-one support vector machine as a source."""
+"""A trained SVM as arrays, and as a source."""
 
-from dataclasses import dataclass
+import warnings
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import expit, softmax
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC, NuSVC
 
 from limes._typing import Array, Codes, Labels
-from limes.affine import AffineMap, to_dense
-from limes.coupling import class_pairs, count_votes_like_libsvm, couple, log_odds_and_slopes
-from limes.sources.probability import FLOOR, best_of_others
-from limes.sources.protocol import MulticlassSource, Source
-from limes.svm_machine import SvmMachine
+from limes.model.affine import AffineMap, to_dense
+from limes.model.coupling import class_pairs, count_votes_like_libsvm, couple, log_odds_and_slopes
+from limes.model.svm import SvmMachine
+from limes.sources.base import (
+    FLOOR,
+    Known,
+    MulticlassSource,
+    Source,
+    as_source,
+    best_of_others,
+    training_classes,
+    training_rows,
+)
+from limes.sources.platt import svm_sigmoids
 
 # Slope of the sigmoids that scores are made with, on average: P = 0.98 on the margin. No pair's is
 # more than so many times steeper or flatter.
@@ -37,6 +50,8 @@ class SvmSource(MulticlassSource):
     decides_by_vote: bool = True
     # The power of coupled probabilities that is nearer to the truth.
     sharpness: float = 1.0
+    # The classifier that the machine was taken from, if it can be trained again.
+    model: Any = None
 
     @property
     def n_features(self) -> int:  # type: ignore[override]
@@ -57,6 +72,27 @@ class SvmSource(MulticlassSource):
         """Return the decision values of all pairs: (n_rows, n_pairs)."""
         shifts = np.zeros_like(self.shifts) if self.decides_by_vote else self.shifts
         return 0.5 * (self.slopes * self.machine.values(X) + shifts)
+
+    def pair_decision(
+        self, pair: tuple[int, int], X: Array, probabilities: NDArray[np.floating]
+    ) -> Array:
+        """Return the decision value of a pair, from its own kernel sums."""
+        return self.pair(*pair).decision(X)
+
+    def refit(self, X: Array, codes: Codes) -> "SvmSource | None":
+        """Train the machine again on other rows."""
+        if self.model is None:
+            return None
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            warnings.simplefilter("ignore", FutureWarning)
+            try:
+                again = clone(self.model).fit(X, np.asarray(self.classes)[codes])
+            except ValueError:
+                return None
+        if len(again.classes_) < len(self.classes):
+            return None
+        return replace(self, machine=SvmMachine.from_sklearn(again), model=again)
 
     def probabilities(self, X: Array) -> Array:
         """Return coupled probabilities."""
@@ -109,25 +145,6 @@ class SvmSource(MulticlassSource):
         return np.argmax(self.probabilities(X), axis=1)
 
 
-def support_codes(model: Any, before: AffineMap | None, X: Any) -> Codes | None:
-    """Return what a support vector machine remembers of the labels of its training rows.
-
-    A support vector's class is the group it stands in. Any other training row is on its own side
-    of every border, so asking the machine about it recovers its label too.
-    """
-    if not isinstance(model, SVC | NuSVC) or not np.shape(model.support_vectors_)[0]:
-        return None
-    if model.support_.max() >= X.shape[0]:
-        return None
-    support = X[model.support_]
-    support = before.apply(support) if before is not None else to_dense(support)
-    if not np.allclose(support, to_dense(model.support_vectors_), rtol=1e-9, atol=1e-12):
-        return None
-    codes = np.full(X.shape[0], -1, dtype=np.intp)
-    codes[model.support_] = np.repeat(np.arange(len(model.n_support_)), model.n_support_)
-    return codes
-
-
 class _SvmPair(Source):
     """Platt's sigmoid of one pair, as half its logit."""
 
@@ -169,3 +186,43 @@ class _SvmAgainstRest(Source):
         for place, (_, slope) in enumerate(parts):
             gradient += by_decision[:, place, None] * slope
         return 0.5 * values, gradient
+
+
+@training_rows.register(SVC)
+@training_rows.register(NuSVC)
+def _(model: SVC | NuSVC) -> Array:
+    return to_dense(model.support_vectors_)
+
+
+@training_classes.register(SVC)
+@training_classes.register(NuSVC)
+def _(model: SVC | NuSVC, before: AffineMap | None, X: Any) -> Codes | None:
+    """Return the classes of the support vectors: each stands in the group of its class.
+
+    Any other training row is on its own side of every border, so the SVM's own label of it is the
+    true one.
+    """
+    if not np.shape(model.support_vectors_)[0]:
+        return None
+    if model.support_.max() >= X.shape[0]:
+        return None
+    support = X[model.support_]
+    support = before.apply(support) if before is not None else to_dense(support)
+    if not np.allclose(support, to_dense(model.support_vectors_), rtol=1e-9, atol=1e-12):
+        return None
+    codes = np.full(X.shape[0], -1, dtype=np.intp)
+    codes[model.support_] = np.repeat(np.arange(len(model.n_support_)), model.n_support_)
+    return codes
+
+
+@as_source.register(SVC)
+@as_source.register(NuSVC)
+def _(model: SVC | NuSVC, known: Known) -> SvmSource:
+    machine = SvmMachine.from_sklearn(model)
+    codes = np.argmax(count_votes_like_libsvm(machine.values(known.X)), axis=1)
+    if known.codes is not None:
+        codes = np.where(known.codes < 0, codes, known.codes)
+    found = svm_sigmoids(model, machine, known.X, codes, rng=known.rng)
+    by_vote = not known.by_probability
+    classes = model.classes_
+    return SvmSource(machine, classes, found.slopes, found.shifts, by_vote, found.sharpness, model)

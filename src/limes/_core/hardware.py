@@ -1,0 +1,116 @@
+"""SIMD level and number of threads."""
+
+import os
+import sys
+import threading
+from numbers import Integral
+from typing import Any
+
+from limes._core import _native
+
+VARIABLE = "LIMES_CPU"
+
+
+def cpu_paths() -> list[str]:
+    """List the compiled paths that this processor can run.
+
+    Examples
+    --------
+    >>> cpu_paths()[-1]
+    'generic'
+    """
+    return _native.cpu_paths()
+
+
+def cpu_path() -> str:
+    """Return the compiled path in use.
+
+    The environment variable ``LIMES_CPU`` forces one of ``cpu_paths()``. It is read when the core
+    is first needed, as `limes` imports its parts; anything else in it is an ``ImportError`` there.
+
+    Examples
+    --------
+    >>> cpu_path() in cpu_paths()
+    True
+    """
+    return _CHOSEN
+
+
+def _choose_path(wanted: str) -> str:
+    """Return the path that the environment asks for, or the best one."""
+    paths = cpu_paths()
+    if wanted and wanted not in paths:
+        raise ImportError(
+            f"{VARIABLE} must be one of {paths} on this processor, got {wanted!r}. "
+            "Unset it to take the fastest."
+        )
+    return wanted or paths[0]
+
+
+_CHOSEN = _choose_path(os.environ.get(VARIABLE, ""))
+
+
+def thread_count(n_jobs: int | None = None) -> int:
+    """Return how many threads to run for a given `n_jobs`.
+
+    The count stays within the processors that the process may use (affinity, container quotas,
+    ``LOKY_MAX_CPU_COUNT``), within ``OMP_NUM_THREADS`` and threadpoolctl's limits, and is 1 inside
+    a joblib or Dask worker that has no processor to spare.
+
+    Examples
+    --------
+    >>> thread_count()
+    1
+    >>> thread_count(1000) <= thread_count(-1)
+    True
+    """
+    check_jobs(n_jobs)
+    if n_jobs == 1:
+        return 1
+    from joblib import cpu_count, effective_n_jobs
+
+    # Counting processors reads files, so it comes last.
+    limit = _openmp_limit()
+    if limit == 1 or _is_spoken_for():
+        return 1
+    return max(1, int(min(limit, effective_n_jobs(n_jobs), cpu_count())))
+
+
+def check_jobs(n_jobs: Any) -> None:
+    """Refuse what is no number of jobs.
+
+    Examples
+    --------
+    >>> check_jobs(0)
+    Traceback (most recent call last):
+    ValueError: n_jobs must be None or an integer other than 0, such as -1 for all, got 0.
+    """
+    is_number = isinstance(n_jobs, Integral) and not isinstance(n_jobs, bool)
+    if n_jobs is not None and not (is_number and n_jobs != 0):
+        raise ValueError(
+            f"n_jobs must be None or an integer other than 0, such as -1 for all, got {n_jobs!r}."
+        )
+
+
+def _is_spoken_for() -> bool:
+    """Whether a joblib worker runs this and no share of the processors was left to it.
+
+    Processes of loky get their share as ``OMP_NUM_THREADS``; threads get none.
+    """
+    from joblib.parallel import get_active_backend
+
+    is_nested = (get_active_backend()[0].nesting_level or 0) > 0
+    has_share = (
+        threading.current_thread() is threading.main_thread() and "OMP_NUM_THREADS" in os.environ
+    )
+    return is_nested and not has_share
+
+
+def _openmp_limit() -> int:
+    """Return how many OpenMP threads may run, which is where threadpoolctl sets its limits."""
+    try:
+        from sklearn.utils._openmp_helpers import _openmp_effective_n_threads
+    except ImportError:  # private in scikit-learn: the environment still tells
+        first = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
+        return max(1, int(first)) if first.isdigit() else sys.maxsize
+    return int(_openmp_effective_n_threads())

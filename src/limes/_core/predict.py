@@ -1,0 +1,230 @@
+"""`Maps`, `Classifier`: typed face of the compiled prediction."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from limes._core import _native
+from limes._core.hardware import cpu_path
+from limes._core.packing import factor_functions, group_points
+
+Array = NDArray[Any]
+
+
+class Maps:
+    """Border maps that share rows, centre and projection, packed for this processor.
+
+    With ``t = x - center`` and ``z = t @ projection`` (or ``z = t``), point i has the score
+    ``biases[i] - z @ weights[i]``; the lowest score is the nearest point, the lowest index among
+    equals. Its values are ``offsets[i, c] + functions[i, c] @ t``.
+
+    Notes
+    -----
+    A row's answer does not depend on the other rows, on the number of threads or on the strides.
+    A row with a NaN gets point 0, NaN values and class 0. Rows are float32 or float64 arrays of
+    any strides and are never copied.
+
+    Examples
+    --------
+    >>> line = Maps([0.0, 0.0], [([[0.0, 1.0]], [0.5], [[[0.0, 2.0]]], [[-2.0]])])
+    >>> line.decide(np.array([[5.0, 1.0], [5.0, 2.0]]))
+    array([[0.],
+           [2.]], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        center: ArrayLike,
+        maps: Iterable[Sequence[ArrayLike]],
+        *,
+        projection: ArrayLike | None = None,
+        blend: int = 1,
+        double: bool = False,
+        pairs: ArrayLike | None = None,
+        grouped: bool = True,
+        cpu: str | None = None,
+    ) -> None:
+        plain = None if projection is None else _plain(projection)
+        self._native = _native.Maps(
+            _plain(center),
+            [_parts(parts, plain, blend, grouped=grouped) for parts in maps],
+            plain,
+            blend,
+            double,
+            None if pairs is None else np.ascontiguousarray(pairs, dtype=np.int32),
+            cpu or cpu_path(),
+        )
+
+    @property
+    def n_features(self) -> int:
+        """Number of features of a row."""
+        return self._native.n_features
+
+    @property
+    def n_values(self) -> int:
+        """Number of values of all maps together."""
+        return self._native.n_values
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the values."""
+        return np.dtype(np.float64 if self._native.is_double else np.float32)
+
+    def nearest(
+        self, X: Array, out: Array | None = None, *, index: int = 0, n_threads: int = 1
+    ) -> Array:
+        """Find the nearest point of each row in one of the maps."""
+        out = np.empty(_count(X), dtype=np.int32) if out is None else out
+        self._native.nearest(X, out, index, n_threads)
+        return out
+
+    def decide(self, X: Array, out: Array | None = None, *, n_threads: int = 1) -> Array:
+        """Evaluate all maps."""
+        out = np.empty((_count(X), self.n_values), dtype=self.dtype) if out is None else out
+        self._native.decide(X, out, n_threads)
+        return out
+
+    def decide_some(
+        self, X: Array, which: Array, out: Array | None = None, *, n_threads: int = 1
+    ) -> Array:
+        """Evaluate only the maps that each row names."""
+        if out is None:
+            n_each = self.n_values // self._native.n_maps
+            out = np.empty((*np.shape(which), n_each), dtype=self.dtype)
+        self._native.decide_some(X, which, out, n_threads)
+        return out
+
+    def classify(self, X: Array, out: Array | None = None, *, n_threads: int = 1) -> Array:
+        """Name the class of each row without storing its values.
+
+        A single map names the class of its highest value, the lowest class among equals; with
+        one value, class 1 where it is above zero. Maps with `pairs` name the class with most
+        votes, the lowest among equals.
+        """
+        out = np.empty(_count(X), dtype=np.int32) if out is None else out
+        self._native.classify(X, out, n_threads)
+        return out
+
+
+class Classifier:
+    """Maps and the rule that joins their values, which names the class of a row.
+
+    Notes
+    -----
+    Far from zero, where a sum could overflow, only the direction of a row matters: a row with a
+    number above ``2.0 ** range`` is multiplied by the power of two that brings it within. A row
+    with a number that is NaN or infinite is class 0.
+
+    Examples
+    --------
+    >>> line = Maps([0.0], [([[0.0]], [0.0], [[[1.0]]], [[0.0]])])
+    >>> Classifier(line).label(np.array([[3.0], [-1.0]]), np.array(["below", "above"]))
+    (array(['above', 'below'], dtype='<U5'), -1)
+    """
+
+    def __init__(
+        self,
+        maps: Maps,
+        rule: str = "own",
+        *,
+        pairs: Maps | None = None,
+        children: ArrayLike | None = None,
+        shortlist: tuple[int, float, float] | None = None,
+        referee: Callable[[list[float]], int] | None = None,
+    ) -> None:
+        self._native = _native.Classifier(
+            maps._native,
+            rule,
+            None if pairs is None else pairs._native,
+            None if children is None else np.ascontiguousarray(children, dtype=np.int32),
+            shortlist,
+            referee,
+        )
+        self._numbers = np.arange(self._native.n_classes)
+
+    @property
+    def n_classes(self) -> int:
+        """How many classes can be named."""
+        return self._native.n_classes
+
+    def classify(self, X: Array, *, n_threads: int = 1) -> NDArray[np.intp]:
+        """Name the class of each row."""
+        return self.label(X, self._numbers, n_threads=n_threads)[0]
+
+    def label(self, X: Array, labels: Array, *, n_threads: int = 1) -> tuple[Array, int]:
+        """Label each row, and look for rows that have no label."""
+        if labels.dtype.hasobject:
+            raise TypeError("labels must not be objects: label rows with their numbers instead.")
+        shape = np.shape(X)
+        out = np.empty(shape[0] if shape else 0, dtype=labels.dtype)
+        return out, self._native.label(X, _as_bytes(labels), _as_bytes(out), n_threads)
+
+    def first_beyond(self, X: Array) -> int:
+        """Return the first row with a number that is too large or none at all, or -1."""
+        return self._native.first_beyond(X)
+
+    def within(self, X: Array) -> Array:
+        """Return the rows as the rule reads them: those beyond the range are moved towards zero.
+
+        Examples
+        --------
+        >>> line = Maps([0.0], [([[0.0]], [0.0], [[[1.0]]], [[0.0]])])
+        >>> Classifier(line).within(np.array([[3.0], [2.0**127]])) == [[3.0], [2.0**122]]
+        array([[ True],
+               [ True]])
+        """
+        if self.first_beyond(X) < 0:
+            return X
+        most, power = np.abs(X).max(axis=1), self._native.range
+        steps = np.where(most > 2.0**power, power - np.frexp(most)[1], 0)
+        return np.ldexp(X, steps[:, None])
+
+    def predictor(self, labels: Iterable[Any] | None = None) -> _native.Predictor:
+        """Return a function that classifies one row, for real-time use.
+
+        It takes a float32 or float64 array of one dimension, or a sequence of numbers, and
+        returns a label; a two-dimensional array gives a list of labels. A wrong shape or type
+        raises; a row with a NaN or an infinity is class 0.
+
+        Examples
+        --------
+        >>> line = Maps([0.0], [([[0.0]], [0.0], [[[1.0]]], [[0.0]])])
+        >>> Classifier(line).predictor(["below", "above"])([3.0])
+        'above'
+        """
+        return _native.Predictor(self._native, None if labels is None else tuple(labels))
+
+
+def _as_bytes(array: Array) -> NDArray[np.uint8]:
+    """Return the bytes of an array of one dimension, a line for each element."""
+    plain = np.ascontiguousarray(array)
+    return plain.view(np.uint8).reshape(len(plain), plain.dtype.itemsize)
+
+
+def _parts(
+    parts: Sequence[ArrayLike], projection: Array | None, blend: int, *, grouped: bool
+) -> tuple[Any, ...]:
+    """Return the parts of a map as the core reads them, with what makes it quicker if that pays."""
+    plain = tuple(_plain(part) for part in parts)
+    groups = factors = None
+    # The core says what is wrong with anything that is no map.
+    is_map = len(plain) == 4 and plain[0].ndim == 2 and plain[1].shape == plain[0].shape[:1]
+    if is_map and grouped and blend == 1:
+        groups = group_points(plain[0], plain[1])
+    if is_map and projection is not None and blend > 1:
+        is_fit = plain[2].ndim == 3 and plain[2].shape[2:] == projection.shape[:1]
+        factors = factor_functions(plain[2], projection, blend) if is_fit else None
+    return (*plain, groups, factors)
+
+
+def _plain(values: ArrayLike) -> Array:
+    """Return an array as the core reads it: float64, C-ordered."""
+    return np.ascontiguousarray(values, dtype=np.float64)
+
+
+def _count(X: Any) -> int:
+    """Return the number of rows; the core says what is wrong with anything else."""
+    shape = np.shape(X)
+    return shape[0] if shape else 0

@@ -1,0 +1,137 @@
+"""A graph of ONNX operators."""
+
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+# Every operator used here has had its present form since then; later runtimes take it too.
+OPSET = 17
+IR_VERSION = 8
+
+
+@dataclass(frozen=True)
+class Node:
+    """One operator."""
+
+    # Its name in ONNX.
+    operator: str
+    # Names of tensors.
+    inputs: list[str]
+    outputs: list[str]
+    # Its settings.
+    attributes: dict[str, Any]
+
+
+@dataclass
+class Graph:
+    """Nodes and constants, in the order in which they were added.
+
+    Examples
+    --------
+    >>> graph = Graph(np.dtype("float32"), "")
+    >>> graph.add("Mul", "X", graph.number(2.0))
+    'Mul_1'
+    >>> graph.constants["c0"]
+    array(2., dtype=float32)
+    """
+
+    # Of the numbers: float32 or float64.
+    dtype: np.dtype[Any]
+    # Before every name, so that the graph can be part of a larger one.
+    prefix: str
+    nodes: list[Node] = field(default_factory=list)
+    constants: dict[str, NDArray[Any]] = field(default_factory=dict)
+
+    def add(self, operator: str, *inputs: str, **attributes: Any) -> str:
+        """Add a node with one output; return its name."""
+        return self.add_many(operator, 1, *inputs, **attributes)[0]
+
+    def add_many(self, operator: str, n_outputs: int, *inputs: str, **attributes: Any) -> list[str]:
+        """Add a node; return the names of its outputs."""
+        number = len(self.nodes) + len(self.constants)
+        base = f"{self.prefix}{operator}_{number}"
+        outputs = [base if place == 0 else f"{base}_{place}" for place in range(n_outputs)]
+        self.nodes.append(Node(operator, list(inputs), outputs, attributes))
+        return outputs
+
+    def number(self, values: ArrayLike) -> str:
+        """Add constants of the graph's type; return their name."""
+        return self.constant(np.asarray(values, dtype=self.dtype))
+
+    def integers(self, values: ArrayLike) -> str:
+        """Add whole numbers, such as axes and indices; return their name."""
+        return self.constant(np.asarray(values, dtype=np.int64))
+
+    def constant(self, array: NDArray[Any]) -> str:
+        """Add an array as it is; return its name."""
+        name = f"{self.prefix}c{len(self.constants)}"
+        self.constants[name] = array
+        return name
+
+    def columns(self, tensor: str, first: int, last: int, axis: int) -> str:
+        """Return the places from one to before another along an axis."""
+        return self.add(
+            "Slice", tensor, self.integers([first]), self.integers([last]), self.integers([axis])
+        )
+
+    def total(self, tensor: str, axis: int, *, keep: bool = True) -> str:
+        """Return sums along an axis."""
+        return self.add("ReduceSum", tensor, self.integers([axis]), keepdims=int(keep))
+
+    def shaped(self, tensor: str, *shape: int) -> str:
+        """Return the same numbers in another shape; 0 stands for the length of that axis before."""
+        return self.add("Reshape", tensor, self.integers(shape))
+
+
+def import_onnx() -> ModuleType:
+    """Return the package that makes and checks models."""
+    try:
+        import onnx
+    except ImportError as error:
+        raise ImportError(
+            "an export to ONNX needs the package onnx: install limes[export]."
+        ) from error
+    return onnx
+
+
+def to_model(graph: Graph, n_features: int, outputs: dict[str, tuple[str, Any, list[Any]]]) -> Any:
+    """Return a graph as a checked model."""
+    onnx = import_onnx()
+    helper, kind = onnx.helper, onnx.helper.np_dtype_to_tensor_dtype
+    nodes = [
+        helper.make_node(
+            one.operator, one.inputs, one.outputs, name=one.outputs[0], **one.attributes
+        )
+        for one in graph.nodes
+    ]
+    nodes += [
+        helper.make_node("Identity", [tensor], [name]) for name, (tensor, *_) in outputs.items()
+    ]
+    made = helper.make_graph(
+        nodes,
+        "limes",
+        [helper.make_tensor_value_info("X", kind(graph.dtype), ["n_rows", n_features])],
+        [
+            helper.make_tensor_value_info(name, kind(np.dtype(dtype)), shape)
+            for name, (_, dtype, shape) in outputs.items()
+        ],
+        [make_tensor(name, array) for name, array in graph.constants.items()],
+    )
+    opset = helper.make_opsetid("", OPSET)
+    model = helper.make_model(
+        made, opset_imports=[opset], ir_version=IR_VERSION, producer_name="limes"
+    )
+    onnx.checker.check_model(model, full_check=True)
+    return model
+
+
+def make_tensor(name: str, array: NDArray[Any]) -> Any:
+    """Return a constant as ONNX has it."""
+    onnx = import_onnx()
+    if array.dtype.kind == "U":
+        texts = [one.encode() for one in array.ravel().tolist()]
+        return onnx.helper.make_tensor(name, onnx.TensorProto.STRING, array.shape, texts)
+    return onnx.numpy_helper.from_array(array, name)

@@ -1,0 +1,404 @@
+"""Read and write LIBSVM model files."""
+
+import os
+import re
+from array import array
+from collections.abc import Iterable, Iterator
+from math import isfinite
+from operator import ge
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.svm import SVC, NuSVC
+from sklearn.utils.validation import check_is_fitted
+
+from limes.atomic import replacing
+from limes.libsvm.classifier import LibsvmClassifier
+from limes.model.kernels import Kernel
+from limes.model.svm import SvmMachine
+
+Array = NDArray[np.float64]
+# A support vector of a million features with all digits is shorter; a line without end is no model.
+MAX_LINE_BYTES = 1 << 26
+# Support vectors take up to so many times the bytes of their file, which names only what is not
+# zero, between the other two bounds.
+MAX_EXPANSION = 1 << 15
+MIN_BOUND_BYTES = 1 << 26
+MAX_BYTES = 1 << 30
+# No program writes longer numbers, or whole numbers that 64 bits do not hold.
+NUMBER = rb"[-+.\deE]{1,100}"
+WHOLE = rb"-?\d{1,18}"
+SVM_TYPES = ("c_svc", "nu_svc")
+# LIBSVM's word for each of our kernels, and the constants that must come with it.
+KERNELS = {
+    "linear": ("linear", ()),
+    "polynomial": ("poly", ("gamma", "degree", "coef0")),
+    "rbf": ("rbf", ("gamma",)),
+    "sigmoid": ("sigmoid", ("gamma", "coef0")),
+}
+# Header lines and what they hold; the density marks of one-class models are read and left aside.
+WORD_KEYS = ("svm_type", "kernel_type")
+WHOLE_KEYS = ("degree", "nr_class", "total_sv", "label", "nr_sv")
+FLOAT_KEYS = ("gamma", "coef0", "rho", "probA", "probB", "prob_density_marks")
+
+
+def read_libsvm_model(
+    path: str | os.PathLike[str], *, n_features: int | None = None, max_bytes: int | None = None
+) -> LibsvmClassifier:
+    """Read a model file that ``svm-train`` wrote.
+
+    Parameters
+    ----------
+    path : path-like
+        Text file of a C-SVC or nu-SVC with a linear, polynomial, RBF or sigmoid kernel.
+    n_features : int, default=None
+        Number of features of the rows. None means the highest in any support vector: give it
+        when the last features of your rows can be 0 in all of these.
+    max_bytes : int, default=None
+        Largest array of support vectors to allow: a short file can name a very high feature. None
+        allows a gigabyte, and a file of a few bytes less.
+
+    Returns
+    -------
+    LibsvmClassifier
+        Ready to predict.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> text = '''svm_type c_svc
+    ... kernel_type linear
+    ... nr_class 2
+    ... total_sv 2
+    ... rho -1
+    ... label 7 3
+    ... nr_sv 1 1
+    ... SV
+    ... 0.5 1:0
+    ... -0.5 1:2
+    ... '''
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "two.model")
+    ...     _ = path.write_text(text)
+    ...     read_libsvm_model(path).predict([[0.0], [2.0]])
+    array([7, 3])
+    """
+    with Path(path).open("rb") as stream:
+        if max_bytes is None:
+            max_bytes = _allowed_bytes(os.fstat(stream.fileno()).st_size)
+        lines = _Lines(stream, os.fspath(path))
+        header = _read_header(lines)
+        table = _read_table(lines, header, max_bytes)
+    machine = SvmMachine(
+        kernel=header.kernel,
+        vectors=_dense_vectors(table, lines.name, n_features, max_bytes),
+        dual_coef=table.coefs.T,
+        intercepts=-header.rho,
+        n_support=header.nr_sv,
+    )
+    return LibsvmClassifier(
+        machine, header.labels, svm_type=header.svm_type, sigmoids=header.sigmoids
+    )
+
+
+def _allowed_bytes(n_bytes: int) -> int:
+    """Return how large the support vectors of a file of so many bytes may be."""
+    return min(MAX_BYTES, max(MIN_BOUND_BYTES, MAX_EXPANSION * n_bytes))
+
+
+class _Lines:
+    """Lines of a file, with the place of the last one for messages."""
+
+    def __init__(self, stream: BinaryIO, name: str) -> None:
+        self.name = name
+        self.number = 0
+        self._stream = stream
+        self._text = b""
+
+    def next(self) -> bytes:
+        """Return the next line with its end, or nothing at the end of the file.
+
+        A last line without end is that of a file cut short: LIBSVM ends each.
+        """
+        self._text = self._stream.readline(MAX_LINE_BYTES)
+        self.number += 1
+        if len(self._text) == MAX_LINE_BYTES:
+            raise self.error(f"a line of fewer than {MAX_LINE_BYTES} bytes")
+        if self._text and not self._text.endswith(b"\n"):
+            raise self.error("a line with its end (is the file cut short?)")
+        return self._text
+
+    def error(self, expected: str) -> ValueError:
+        """Return what to raise when the last line is not what was expected."""
+        found = repr(self._text[:60])[1:] if self._text else "the end of the file"
+        return ValueError(f"{self.name}, line {self.number}: expected {expected}, found {found}.")
+
+
+class _Fields:
+    """Header lines by key, each with its place for messages."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.values: dict[str, list[Any]] = {}
+        self.lines: dict[str, int] = {}
+
+    def take(self, key: str, n_values: int = 1) -> list[Any]:
+        """Return the values after a key, which must be there and have so many."""
+        if key not in self.values:
+            raise ValueError(f"{self.name}: expected a line {key!r} before 'SV', found none.")
+        if len(self.values[key]) != n_values:
+            raise self.error(key, f"{n_values} values after {key!r}", len(self.values[key]))
+        return self.values[key]
+
+    def error(self, key: str, expected: str, found: object) -> ValueError:
+        """Return what to raise when the line of a key is not what was expected."""
+        place = f"{self.name}, line {self.lines[key]}"
+        return ValueError(f"{place}: expected {expected}, found {found!r}.")
+
+
+class _Header(NamedTuple):
+    """What comes before the support vectors, checked."""
+
+    svm_type: str
+    kernel: Kernel
+    total_sv: int
+    rho: Array
+    labels: NDArray[np.int64]
+    nr_sv: NDArray[np.int64]
+    sigmoids: Array | None
+
+
+class _Table(NamedTuple):
+    """Support vectors: coefficients, numbers of features, then all features and their values."""
+
+    coefs: Array
+    counts: NDArray[np.int64]
+    features: Array
+    values: Array
+
+
+def _read_header(lines: _Lines) -> _Header:
+    """Read up to the line 'SV' and check that the header agrees with itself."""
+    fields = _read_fields(lines)
+    (svm_type,) = fields.take("svm_type")
+    if svm_type not in SVM_TYPES:
+        raise fields.error("svm_type", "a classifier, svm_type c_svc or nu_svc", svm_type)
+    (n_classes,) = fields.take("nr_class")
+    if n_classes < 2:
+        raise fields.error("nr_class", "2 classes or more", n_classes)
+    n_pairs = n_classes * (n_classes - 1) // 2
+    labels, nr_sv = fields.take("label", n_classes), fields.take("nr_sv", n_classes)
+    if len(set(labels)) < n_classes:
+        raise fields.error("label", "labels that differ", labels[:10])
+    (total_sv,) = fields.take("total_sv")
+    if min(nr_sv) < 0 or sum(nr_sv) != total_sv:
+        raise fields.error("nr_sv", f"counts that sum to total_sv {total_sv}", sum(nr_sv))
+    has_sigmoids = "probA" in fields.values or "probB" in fields.values
+    sigmoids = [fields.take(key, n_pairs) for key in ("probA", "probB") if has_sigmoids]
+    return _Header(
+        svm_type=svm_type,
+        kernel=_make_kernel(fields),
+        total_sv=total_sv,
+        rho=np.array(fields.take("rho", n_pairs)),
+        labels=np.array(labels),
+        nr_sv=np.array(nr_sv),
+        sigmoids=np.array(sigmoids) if has_sigmoids else None,
+    )
+
+
+def _read_fields(lines: _Lines) -> _Fields:
+    """Read the header's lines, each key once, as words or finite numbers."""
+    fields = _Fields(lines.name)
+    known = WORD_KEYS + WHOLE_KEYS + FLOAT_KEYS
+    while (words := lines.next().split()) != [b"SV"]:
+        key = words[0].decode("ascii", "replace") if words else ""
+        if key not in known or key in fields.values:
+            raise lines.error(f"'SV' or one of {', '.join(known)}, each once")
+        fields.values[key] = _parse_words(key, words[1:], lines)
+        fields.lines[key] = lines.number
+    return fields
+
+
+def _parse_words(key: str, words: list[bytes], lines: _Lines) -> list[Any]:
+    """Return what comes after a key of the header."""
+    if key in WORD_KEYS:
+        return [word.decode("ascii", "replace")[:60] for word in words]
+    pattern = re.compile(WHOLE if key in WHOLE_KEYS else NUMBER)
+    if not all(map(pattern.fullmatch, words)):
+        raise lines.error(f"numbers after {key!r}")
+    return [int(word) for word in words] if key in WHOLE_KEYS else _parse_floats(words, lines)
+
+
+def _parse_floats(words: list[bytes], lines: _Lines) -> list[float]:
+    """Return finite numbers."""
+    try:
+        numbers = list(map(float, words))
+    except ValueError:
+        raise lines.error("numbers") from None
+    if not all(map(isfinite, numbers)):
+        raise lines.error("finite numbers")
+    return numbers
+
+
+def _make_kernel(fields: _Fields) -> Kernel:
+    """Return the kernel with the constants that it needs."""
+    (word,) = fields.take("kernel_type")
+    if word not in KERNELS:
+        raise fields.error("kernel_type", f"one of {', '.join(KERNELS)}", word)
+    name, keys = KERNELS[word]
+    constants = {key: fields.take(key)[0] for key in keys}
+    try:
+        return Kernel(name, **constants)
+    except ValueError as error:
+        raise ValueError(f"{fields.name}: {error}") from None
+
+
+def _read_table(lines: _Lines, header: _Header, max_bytes: int) -> _Table:
+    """Read the support vectors; memory grows with the lines read, never with what they promise."""
+    n_coefs = len(header.labels) - 1
+    pattern = _vector_pattern(n_coefs)
+    coefs, pairs, counts = array("d"), array("d"), array("q")
+    for place in range(header.total_sv):
+        match = pattern.fullmatch(lines.next())
+        if match is None:
+            what = f"{n_coefs} coefficients and then index:value pairs"
+            raise lines.error(f"{what} (support vector {place + 1} of {header.total_sv})")
+        coefs.extend(_parse_floats(match[1].split(), lines))
+        features = _parse_floats(match[2].replace(b":", b" ").split(), lines)
+        _check_features(features[::2], lines)
+        pairs.extend(features)
+        counts.append(len(features) // 2)
+        if 4 * len(pairs) > max_bytes:
+            raise lines.error(f"support vectors of at most max_bytes={max_bytes}")
+    while text := lines.next():
+        if text.strip():
+            raise lines.error(f"the end of the file after {header.total_sv} support vectors")
+    numbers = np.array(pairs)
+    return _Table(
+        np.array(coefs).reshape(-1, n_coefs), np.array(counts), numbers[::2], numbers[1::2]
+    )
+
+
+def _vector_pattern(n_coefs: int) -> re.Pattern[bytes]:
+    """Return what a line with a support vector looks like: coefficients, then index:value."""
+    more = rb"{%d}" % (n_coefs - 1)
+    coefs = rb"\s*(" + NUMBER + rb"(?:[ \t]+" + NUMBER + rb")" + more + rb")"
+    return re.compile(coefs + rb"((?:[ \t]+\d{1,15}:" + NUMBER + rb")*+)\s*")
+
+
+def _check_features(features: list[float], lines: _Lines) -> None:
+    """See that the features of a vector count from 1 and rise: LIBSVM relies on it."""
+    if features and (features[0] < 1 or any(map(ge, features, features[1:]))):
+        raise lines.error("feature indices from 1, each above the one before")
+
+
+def _dense_vectors(
+    table: _Table, name: str, n_features: int | None, max_bytes: int
+) -> NDArray[np.float64]:
+    """Spread the features over an array, if that is not too large."""
+    highest = int(table.features.max(initial=0.0))
+    if n_features is not None and n_features < highest:
+        raise ValueError(f"{name}: n_features must be {highest} or more, got {n_features!r}.")
+    width = highest if n_features is None else n_features
+    if width == 0:
+        raise ValueError(f"{name}: expected a feature in some support vector; give n_features.")
+    n_bytes = 8 * len(table.counts) * width
+    if n_bytes > max_bytes:
+        raise ValueError(
+            f"{name}: expected support vectors of at most max_bytes={max_bytes}, found "
+            f"{len(table.counts)} with {width} features ({n_bytes} bytes)."
+        )
+    vectors = np.zeros((len(table.counts), width))
+    rows = np.repeat(np.arange(len(vectors)), table.counts)
+    vectors[rows, table.features.astype(np.int64) - 1] = table.values
+    return vectors
+
+
+def write_libsvm_model(model: SVC | NuSVC | LibsvmClassifier, path: str | os.PathLike[str]) -> None:
+    """Write a support vector machine as a model file that ``svm-predict`` takes.
+
+    Numbers have all their digits. The file is written under another name beside ``path`` and then
+    renamed: whatever happens, ``path`` is either the old file or the whole new one.
+
+    Parameters
+    ----------
+    model : SVC, NuSVC or LibsvmClassifier
+        Fitted. LIBSVM knows whole numbers as labels and nothing else. Probabilities are
+        written for a ``LibsvmClassifier`` that has them.
+    path : path-like
+        File to write.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> svc = SVC(kernel="linear").fit([[0.0], [2.0]], [3, 7])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_libsvm_model(svc, Path(folder, "two.model"))
+    ...     lines = Path(folder, "two.model").read_text().splitlines()
+    >>> lines[:3], lines[-1]
+    (['svm_type c_svc', 'kernel_type linear', 'nr_class 2'], '-0.5 1:2.0 ')
+    """
+    lines = _model_lines(_as_libsvm(model))
+    with replacing(path) as stream:
+        stream.writelines(line.encode("ascii") for line in lines)
+
+
+def _as_libsvm(model: Any) -> LibsvmClassifier:
+    """Return the model as LIBSVM would have it."""
+    if isinstance(model, LibsvmClassifier):
+        return model
+    if not isinstance(model, SVC | NuSVC):
+        raise TypeError(f"expected an SVC, NuSVC or LibsvmClassifier, got {model!r}.")
+    check_is_fitted(model)
+    svm_type = "nu_svc" if isinstance(model, NuSVC) else "c_svc"
+    machine, labels = SvmMachine.from_sklearn(model), _whole_labels(model.classes_)
+    return LibsvmClassifier(machine, labels, svm_type=svm_type)
+
+
+def _whole_labels(classes: NDArray[Any]) -> NDArray[np.int64]:
+    """Return the classes as LIBSVM's labels, if they are whole numbers of 32 bits."""
+    if classes.dtype.kind in "biuf":
+        labels = classes.astype(np.int64)
+        if (labels == classes).all() and (np.abs(labels) < 2**31).all():
+            return labels
+    raise ValueError(
+        f"LIBSVM's labels are whole numbers below 2**31, got classes {classes[:5].tolist()!r}. "
+        "Refit the source on numbers, with LabelEncoder for instance."
+    )
+
+
+def _model_lines(model: LibsvmClassifier) -> Iterator[str]:
+    """Give the lines of the file, one support vector at a time."""
+    machine = model.machine
+    yield f"svm_type {model.svm_type}\n"
+    yield from _kernel_lines(machine.kernel)
+    yield f"nr_class {machine.n_classes}\ntotal_sv {len(machine.vectors)}\n"
+    yield f"rho {_join(-machine.intercepts)}\nlabel {_join(model.labels)}\n"
+    if model.sigmoids is not None:
+        yield f"probA {_join(model.sigmoids[0])}\nprobB {_join(model.sigmoids[1])}\n"
+    yield f"nr_sv {_join(machine.n_support)}\nSV\n"
+    for coefs, vector in zip(machine.dual_coef.T, machine.vectors, strict=True):
+        places = np.flatnonzero(vector)
+        pairs = zip((places + 1).tolist(), vector[places].tolist(), strict=True)
+        # LIBSVM ends each line with a space, and its reader counts on one after coefficients.
+        yield " ".join([_join(coefs), *(f"{place}:{value!r}" for place, value in pairs), "\n"])
+
+
+def _kernel_lines(kernel: Kernel) -> Iterator[str]:
+    """Give the kernel's word and those of its constants that it uses."""
+    yield f"kernel_type {'polynomial' if kernel.name == 'poly' else kernel.name}\n"
+    if kernel.name == "poly":
+        yield f"degree {int(kernel.degree)}\n"
+    if kernel.name != "linear":
+        yield f"gamma {kernel.gamma!r}\n"
+    if kernel.name in ("poly", "sigmoid"):
+        yield f"coef0 {kernel.coef0!r}\n"
+
+
+def _join(numbers: NDArray[Any]) -> str:
+    """Return numbers with every bit, a space between them."""
+    values: Iterable[float] = numbers.tolist()
+    return " ".join(map(repr, values))

@@ -1,0 +1,334 @@
+"""`BorderMap`: points, slopes, offsets; its cost; packing for the core."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+
+from limes._core import Maps, factor_functions, thread_count
+from limes._typing import Array
+from limes.model.affine import AffineMap
+
+
+@dataclass(frozen=True, eq=False)
+class BorderMap:
+    """A piecewise-linear function: the nearest point's linear functions answer for a row.
+
+    Parameters
+    ----------
+    points : array-like of shape (n_borders, n_search_features)
+        Border points, in the space where "nearest" is meant (the paper's b).
+    normals : array-like of shape (n_borders, n_features, n_outputs)
+        Slopes of the linear functions of each point, with respect to raw rows (the paper's v).
+    offsets : array-like of shape (n_borders, n_outputs)
+        Their values at a raw row of zeros.
+    before : AffineMap, default=None
+        From raw rows to the space of the points; None where they are the same.
+    blend : int, default=1
+        Number of nearest points whose functions are averaged, the nearer the heavier.
+
+    Examples
+    --------
+    >>> line = BorderMap.from_borders(points=[[0.0, 1.0]], normals=[[0.0, 2.0]])
+    >>> line.decide([[5.0, 1.0], [5.0, 2.0], [-3.0, 0.0]]).ravel()
+    array([ 0.,  2., -2.], dtype=float32)
+    """
+
+    points: Array
+    normals: Array
+    offsets: Array
+    before: AffineMap | None = None
+    blend: int = 1
+
+    def __post_init__(self) -> None:
+        for name in ("points", "normals", "offsets"):
+            array = np.array(getattr(self, name), dtype=np.float64, order="C")
+            array.flags.writeable = False
+            object.__setattr__(self, name, array)
+        self._check()
+
+    @classmethod
+    def from_borders(
+        cls,
+        *,
+        points: ArrayLike,
+        normals: ArrayLike,
+        before: AffineMap | None = None,
+        blend: int = 1,
+    ) -> "BorderMap":
+        """Build the map of one border from its points and the gradient at each.
+
+        Parameters
+        ----------
+        points : array-like of shape (n_borders, n_features)
+            Where the decision value is zero.
+        normals : array-like of shape (n_borders, n_features)
+            Its gradient there.
+        before : AffineMap, default=None
+            The space that both are in; None for raw rows.
+        blend : int, default=1
+            Number of nearest points whose functions are averaged.
+
+        Returns
+        -------
+        BorderMap
+            With one output: ``normal . (row - point)``.
+        """
+        points = np.asarray(points, dtype=np.float64)
+        normals = np.asarray(normals, dtype=np.float64)
+        if points.ndim != 2 or points.shape != normals.shape:
+            raise ValueError(
+                "points and normals must have one shape (n_borders, n_features), "
+                f"got {points.shape!r} and {normals.shape!r}."
+            )
+        offsets = -np.einsum("ij,ij->i", normals, points)
+        if before is not None:
+            normals = before.pull_back(normals)
+            offsets = offsets - normals @ before.shift
+        return cls(points, normals[:, :, None], offsets[:, None], before, blend)
+
+    @classmethod
+    def constant(cls, point: Array, value: float, before: AffineMap | None = None) -> "BorderMap":
+        """Build the map of a border that no row was found across: one value everywhere."""
+        n_features = before.n_features if before is not None else len(point)
+        return cls(point[None], np.zeros((1, n_features, 1)), np.array([[value]]), before)
+
+    def after(self, before: AffineMap | None) -> "BorderMap":
+        """Return the map that takes the rows from before a linear step."""
+        if before is None:
+            return self
+        normals = before.pull_back(self.normals.transpose(0, 2, 1)).transpose(0, 2, 1)
+        offsets = self.offsets - np.einsum("mdq,d->mq", normals, before.shift)
+        search = before if self.before is None else before.then(self.before)
+        return BorderMap(self.points, normals, offsets, search, self.blend)
+
+    def scaled(self, factor: float) -> "BorderMap":
+        """Return the map whose values are a multiple of these."""
+        return replace(self, normals=factor * self.normals, offsets=factor * self.offsets)
+
+    @property
+    def n_borders(self) -> int:
+        """Number of points."""
+        return len(self.points)
+
+    @property
+    def n_features(self) -> int:
+        """Number of features of a raw row."""
+        return int(self.normals.shape[1])
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of linear functions of each point."""
+        return int(self.normals.shape[2])
+
+    def nearest(self, X: ArrayLike, *, n_jobs: int | None = 1) -> NDArray[np.intp]:
+        """Return the number of the point nearest to each row, the lowest of equally near ones.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Raw rows; float32 and float64 are taken as they are.
+        n_jobs : int or None, default=1
+            Threads: None or 1 for one, -1 for all that this process may use.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            Row numbers of ``points``.
+        """
+        return self.compiled.nearest(_as_rows(X), n_threads=thread_count(n_jobs))
+
+    def decide(self, X: ArrayLike, *, n_jobs: int | None = 1) -> NDArray[np.floating[Any]]:
+        """Return the values of the linear functions that answer for each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Raw rows; float32 and float64 are taken as they are.
+        n_jobs : int or None, default=1
+            Threads: None or 1 for one, -1 for all that this process may use.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_outputs)
+            Values.
+        """
+        return self.compiled.decide(_as_rows(X), n_threads=thread_count(n_jobs))
+
+    @cached_property
+    def compiled(self) -> Maps:
+        """The same, packed for the compiled core."""
+        return compile_maps([self])
+
+    @cached_property
+    def is_factored(self) -> bool:
+        """Whether its functions differ in the directions of the search only, which saves work."""
+        if self.before is None or not self.before.is_dense or self.blend == 1:
+            return False
+        functions = self.normals.transpose(0, 2, 1)
+        return factor_functions(functions, self.before.matrix, self.blend) is not None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what is worked out again when it is needed, such as for another processor."""
+        lasting = (field.name for field in fields(self))
+        return {name: self.__dict__[name] for name in lasting}
+
+    def _check(self) -> None:
+        """Say which array does not fit the others."""
+        n_search = self.points.shape[1] if self.points.ndim == 2 else None
+        if not n_search or not len(self.points):
+            raise ValueError(
+                "points must have the shape (n_borders, n_features), both at least 1, "
+                f"got {self.points.shape!r}."
+            )
+        wanted = self.before.n_outputs if self.before is not None else self.normals.shape[1:2]
+        if self.normals.ndim != 3 or self.normals.shape[0] != len(self.points):
+            raise ValueError(
+                f"normals must have the shape ({len(self.points)}, n_features, n_outputs), "
+                f"got {self.normals.shape!r}."
+            )
+        if np.ravel(wanted)[0] != n_search:
+            raise ValueError(
+                f"points must have {np.ravel(wanted)[0]} features, as the rows that are searched "
+                f"have, got {n_search!r}."
+            )
+        if self.offsets.shape != (len(self.points), self.normals.shape[2]):
+            raise ValueError(
+                f"offsets must have the shape {(len(self.points), self.normals.shape[2])!r}, "
+                f"got {self.offsets.shape!r}."
+            )
+        if not isinstance(self.blend, int | np.integer) or self.blend < 1:
+            raise ValueError(f"blend must be an integer of at least 1, got {self.blend!r}.")
+
+
+def compile_maps(
+    maps: Sequence[BorderMap],
+    *,
+    double: bool = False,
+    pairs: list[tuple[int, int]] | None = None,
+) -> Maps:
+    """Pack maps that share their rows for one pass of the compiled core.
+
+    A linear step before the search moves into the points: the nearest point to ``t @ M`` is the
+    one with the smallest ``|p|² / 2 - t . (M p)``, so a row pays nothing for it. Only a projection
+    to few features is done first, where that is cheaper than searching in all of them.
+    """
+    form = search_form(maps)
+    return Maps(
+        form.center,
+        list(form.parts),
+        projection=form.projection,
+        blend=form.blend,
+        double=double,
+        pairs=pairs,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class SearchForm:
+    """Maps as the core and every export compute them, with ``t = x - center``."""
+
+    # Shape (n_features,). Taken from each row.
+    center: Array
+    # Shape (n_features, n_search). Of ``t``, where the search runs in few directions.
+    projection: Any
+    # For each map: the nearest point has the lowest of ``biases - weights @ t`` (or of the
+    # projected ``t``), and its values are ``offsets + functions @ t``.
+    parts: tuple[tuple[Array, Array, Array, Array], ...]
+    # Number of nearest points whose functions are averaged.
+    blend: int
+
+
+def search_form(maps: Sequence[BorderMap]) -> SearchForm:
+    """Return maps that share their rows in the form that is computed.
+
+    Examples
+    --------
+    >>> line = BorderMap.from_borders(points=[[0.0, 1.0]], normals=[[0.0, 2.0]])
+    >>> form = search_form([line])
+    >>> form.center, form.parts[0][3]  # the value at the centre
+    (array([0., 1.]), array([[0.]]))
+    """
+    before = maps[0].before
+    center = before.shift if before is not None else _mean_point(maps)
+    projection = before.matrix if before is not None and is_projected(maps) else None
+    parts = tuple(_relative_to(center, one, projection is not None) for one in maps)
+    # A one-sided map has no blending of its own, and does not end that of the others.
+    return SearchForm(center, projection, parts, max(int(one.blend) for one in maps))
+
+
+def is_projected(maps: Sequence[BorderMap]) -> bool:
+    """Tell whether rows are projected before the search, being cheaper so."""
+    before = maps[0].before
+    if before is None or not before.is_dense:
+        return False
+    return _projected_cost(maps, before) < _plain_cost(maps)
+
+
+def row_cost(maps: Sequence[BorderMap]) -> int:
+    """Return the multiply-adds that one row costs: the search, then the functions."""
+    before = maps[0].before
+    if before is not None and is_projected(maps):
+        return _projected_cost(maps, before)
+    return _plain_cost(maps)
+
+
+def _projected_cost(maps: Sequence[BorderMap], before: AffineMap) -> int:
+    """Return the multiply-adds that a row costs if it is projected before the search."""
+    n_points = sum(one.n_borders for one in maps)
+    functions = sum(function_cost(one, projected=True) for one in maps)
+    return before.n_outputs * (before.n_features + n_points) + functions
+
+
+def _plain_cost(maps: Sequence[BorderMap]) -> int:
+    """Return the multiply-adds that a row costs if it is searched as it is."""
+    # The nearest of one point is that point.
+    searched = sum(one.n_borders for one in maps if one.n_borders > 1)
+    return searched * maps[0].n_features + sum(function_cost(one) for one in maps)
+
+
+def function_cost(one: BorderMap, *, projected: bool = False) -> int:
+    """Return the multiply-adds of the functions that answer for one row."""
+    n_blended = min(one.blend, max(one.n_borders - 1, 1))
+    if projected and one.is_factored:
+        return one.n_outputs * (one.n_features + n_blended * one.points.shape[1])
+    return one.n_outputs * n_blended * one.n_features
+
+
+def _mean_point(maps: Sequence[BorderMap]) -> Array:
+    """Return the middle of all points: float32 has the most digits around it.
+
+    It is rounded to a power of two as large as the points' spread, so that taking it from points
+    and rows with few digits (whole numbers, say) is exact, and what is equally near stays so.
+    """
+    points = np.concatenate([one.points for one in maps])
+    spread = np.ptp(points, axis=0)
+    grid = np.exp2(np.floor(np.log2(np.where(spread > 0, spread, 1.0))))
+    middle = points.mean(axis=0)
+    return np.where(spread > 0, np.round(middle / grid) * grid, points[0])
+
+
+def _relative_to(
+    center: Array, one: BorderMap, is_projected: bool
+) -> tuple[Array, Array, Array, Array]:
+    """Return weights, biases, functions and offsets, all relative to the centre."""
+    points = one.points if one.before is not None else one.points - center
+    biases = 0.5 * np.square(points).sum(axis=1)
+    is_folded = one.before is not None and not is_projected
+    weights = one.before.pull_back(points) if one.before is not None and is_folded else points
+    functions = np.ascontiguousarray(one.normals.transpose(0, 2, 1))
+    return weights, biases, functions, one.offsets + functions @ center
+
+
+def _as_rows(X: Any) -> NDArray[np.floating[Any]]:
+    """Return rows as an array of float32 or float64, without a copy where it is one already."""
+    if sparse.issparse(X):
+        X = X.toarray()
+    rows = np.asarray(X)
+    if rows.dtype not in (np.float32, np.float64):
+        rows = rows.astype(np.float64)
+    return rows

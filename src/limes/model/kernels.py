@@ -1,0 +1,267 @@
+"""Kernels of support vector machines: blocks of values, and gradients of weighted sums."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from limes._core import RbfVectors, thread_count
+
+Array = NDArray[np.float64]
+KERNELS = ("linear", "poly", "rbf", "sigmoid")
+# Kernels in one block: 2 MB of float64 stays in the cache between the product and the exponential.
+BLOCK_KERNELS = 1 << 18
+# Fewer rows than this make a poor matrix product, however many support vectors there are.
+MIN_BLOCK_ROWS = 64
+# Rows in one block where no block of kernels is made: enough for several threads.
+FUSED_BLOCK_ROWS = 4096
+# Fewer multiply-adds are done by the time that it is known how many threads there may be.
+MIN_THREADED_WORK = 1 << 22
+# Up to here the fused sums are quicker than products and NumPy's exponential: 4 times for 2 to 8
+# features, 2 times for 100, 1.3 times for 256 (`benchmarks/kernel_sums.py`).
+MOST_FUSED_FEATURES = 256
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """Name a kernel K(x, s) and its constants, with LIBSVM's meaning.
+
+    ``linear`` is x·s, ``poly`` is (gamma x·s + coef0)^degree, ``rbf`` is
+    exp(-gamma |x - s|²) and ``sigmoid`` is tanh(gamma x·s + coef0).
+
+    Examples
+    --------
+    >>> Kernel("poly", gamma=1.0, degree=2, coef0=1.0).values([[1.0, 2.0]], [[3.0, 0.5]])
+    array([[25.]])
+    """
+
+    # Which kernel.
+    name: str
+    # Scale of the inner product or of the squared distance.
+    gamma: float = 1.0
+    # Exponent of ``poly``; the others ignore it.
+    degree: int = 3
+    # Constant in ``poly`` and ``sigmoid``; the others ignore it.
+    coef0: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or self.name not in KERNELS:
+            raise ValueError(
+                f"kernel must be one of {list(KERNELS)}, got {self.name!r}. A precomputed or "
+                "callable kernel has no gradient: refit the source on the features."
+            )
+        if self.degree < 0 or self.degree != int(self.degree):
+            raise ValueError(f"degree must be a whole number, 0 or more, got {self.degree!r}.")
+        if not np.isfinite([self.gamma, self.coef0]).all():
+            raise ValueError(
+                f"gamma and coef0 must be finite, got {self.gamma!r} and {self.coef0!r}."
+            )
+        if self.gamma < 0 and self.name != "linear":
+            raise ValueError(f"gamma must be 0 or more, got {self.gamma!r}.")
+
+    def values(self, X: ArrayLike, vectors: ArrayLike) -> Array:
+        """Return the kernel of every row with every vector."""
+        return KernelVectors(self, vectors).values(X)
+
+    def gradients(self, X: ArrayLike, vectors: ArrayLike, weights: ArrayLike) -> Array:
+        """Return the gradient of a weighted sum of kernels, for each row."""
+        return KernelVectors(self, vectors).sums_and_gradients(X, weights)[1]
+
+
+class KernelVectors:
+    """Vectors made ready for many rows: each block of kernels is one matrix product.
+
+    Every kernel is a function of one product u = l(x)·r(s) of an extended row and an
+    extended vector: exp(u), u^degree, tanh(u) or u itself. For ``rbf``, with x and s
+    counted from the mean of the vectors (their distance does not change, and large common
+    offsets no longer cost digits), l = (x, 1, -gamma |x|²) and r = (2 gamma s, -gamma |s|², 1).
+
+    Examples
+    --------
+    >>> ready = KernelVectors(Kernel("rbf", gamma=0.5), [[0.0], [2.0]])
+    >>> ready.values([[0.0], [1.0]]).round(4)
+    array([[1.    , 0.1353],
+           [0.6065, 0.6065]])
+    >>> ready.sums([[1.0]], [[1.0], [-1.0]])
+    array([[0.]])
+    """
+
+    def __init__(self, kernel: Kernel, vectors: ArrayLike) -> None:
+        self.kernel = kernel
+        self.n_features: int = np.shape(vectors)[1]
+        self._right, self._shift = _extend_vectors(kernel, np.asarray(vectors, dtype=np.float64))
+
+    def part(self, places: slice) -> Self:
+        """Return some of the vectors, sharing memory; ``extend`` gives the same rows for all."""
+        some = object.__new__(type(self))
+        some.kernel, some.n_features = self.kernel, self.n_features
+        some._right, some._shift = self._right[places], self._shift
+        return some
+
+    def block_rows(self) -> int:
+        """Return how many rows make a block of kernels that stays in the cache."""
+        return max(MIN_BLOCK_ROWS, BLOCK_KERNELS // max(len(self._right), 1))
+
+    def extend(self, X: ArrayLike) -> Array:
+        """Return the extended rows l(x), for the methods whose names begin with ``extended``."""
+        rows = np.asarray(X, dtype=np.float64)
+        if self.kernel.name == "linear":
+            return rows
+        left = np.empty((len(rows), self._right.shape[1]))
+        inner = left[:, : self.n_features]
+        np.subtract(rows, self._shift, out=inner)
+        left[:, self.n_features] = 1.0
+        if self.kernel.name == "rbf":
+            left[:, -1] = -self.kernel.gamma * np.einsum("ij,ij->i", inner, inner)
+        return left
+
+    def values(self, X: ArrayLike) -> Array:
+        """Return K(x, s_i) as an array of shape (n_rows, n_vectors)."""
+        return self._values_in_place(self.extend(X) @ self._right.T)
+
+    def sums(self, X: ArrayLike, weights: ArrayLike) -> Array:
+        """Return sum_i c_iq K(x, s_i) for weights (n_vectors, q): shape (n_rows, q)."""
+        return self.extended_sums(self.extend(X), np.asarray(weights, dtype=np.float64))
+
+    def sums_and_gradients(self, X: ArrayLike, weights: ArrayLike) -> tuple[Array, Array]:
+        """Return sum_i c_i K(x, s_i), (n_rows,), and its gradient by x, (n_rows, n_features)."""
+        left = self.extend(X)
+        return self.extended_sums_and_gradients(left, np.asarray(weights, dtype=np.float64))
+
+    def extended_sums(self, left: Array, weights: Array) -> Array:
+        """Return what ``sums`` does, from extended rows."""
+        if self.kernel.name == "linear":
+            return left @ (self._right.T @ weights)
+        return self._values_in_place(left @ self._right.T) @ weights
+
+    def extended_sums_and_gradients(self, left: Array, weights: Array) -> tuple[Array, Array]:
+        """Return what ``sums_and_gradients`` does, from extended rows."""
+        if self.kernel.name == "linear":
+            slope = self._right.T @ weights
+            return left @ slope, np.tile(slope, (len(left), 1))
+        sums, slopes = self._sums_and_slopes(left @ self._right.T, weights)
+        slopes = slopes @ (weights[:, None] * self._right)
+        gradients = slopes[:, : self.n_features]
+        if self.kernel.name == "rbf":
+            # ∇u = 2 gamma (s - x): the last column of r, ones, has summed the part with x.
+            gradients -= 2.0 * self.kernel.gamma * slopes[:, -1:] * left[:, : self.n_features]
+        return sums, np.ascontiguousarray(gradients)
+
+    def _values_in_place(self, products: Array) -> Array:
+        """Turn the products u into kernels."""
+        if self.kernel.name == "rbf":
+            # A squared distance below 0 is rounding.
+            return np.exp(np.minimum(products, 0.0, out=products), out=products)
+        if self.kernel.name == "poly":
+            return _power(products, int(self.kernel.degree))
+        return np.tanh(products, out=products) if self.kernel.name == "sigmoid" else products
+
+    def _sums_and_slopes(self, products: Array, weights: Array) -> tuple[Array, Array]:
+        """Return the sums, and the derivative of each kernel by its product u."""
+        if self.kernel.name == "poly":
+            degree = int(self.kernel.degree)
+            slopes = _power(products, max(degree - 1, 0))
+            sums = (slopes * products if degree else slopes) @ weights
+            return sums, np.multiply(slopes, degree, out=slopes)
+        kernels = self._values_in_place(products)
+        sums = kernels @ weights
+        if self.kernel.name == "sigmoid":
+            np.subtract(1.0, np.square(kernels, out=kernels), out=kernels)
+        return sums, kernels
+
+
+class FusedVectors:
+    """Vectors of a Gaussian kernel, for sums in the core, which makes no block of kernels.
+
+    It answers what `KernelVectors` does, to rounding.
+
+    Examples
+    --------
+    >>> ready = FusedVectors(Kernel("rbf", gamma=0.5), [[0.0], [2.0]])
+    >>> rows = ready.extend([[1.0]])
+    >>> ready.extended_sums(rows, np.array([1.0, -1.0]))
+    array([0.])
+    """
+
+    def __init__(self, kernel: Kernel, vectors: ArrayLike) -> None:
+        self.kernel = kernel
+        self._vectors = np.asarray(vectors, dtype=np.float64)
+
+    def __getstate__(self) -> dict[str, object]:
+        # What the core packed can be packed again, and is no Python object to copy.
+        return {name: value for name, value in vars(self).items() if name != "_core"}
+
+    @cached_property
+    def _core(self) -> RbfVectors:
+        """The vectors as the core packs them."""
+        return RbfVectors(self._vectors, self.kernel.gamma)
+
+    def part(self, places: slice) -> Self:
+        """Return some of the vectors."""
+        return type(self)(self.kernel, self._vectors[places])
+
+    def block_rows(self) -> int:
+        """Return how many rows to ask at once."""
+        return FUSED_BLOCK_ROWS
+
+    def extend(self, X: ArrayLike) -> Array:
+        """Return the rows, which need nothing more here."""
+        return np.asarray(X, dtype=np.float64)
+
+    def extended_sums(self, left: Array, weights: Array) -> Array:
+        """Return sum_i c_iq K(x, s_i), (n_rows, q), or (n_rows,) for weights (n_vectors,)."""
+        if not len(self._vectors):
+            return np.zeros((len(left), *weights.shape[1:]))
+        columns = weights if weights.ndim == 2 else weights[:, None]
+        sums = self._core.sums(left, columns, n_threads=self._n_threads(left))
+        return sums if weights.ndim == 2 else sums[:, 0]
+
+    def extended_sums_and_gradients(self, left: Array, weights: Array) -> tuple[Array, Array]:
+        """Return sum_i c_i K(x, s_i), (n_rows,), and its gradient by x, (n_rows, n_features)."""
+        if not len(self._vectors):
+            return np.zeros(len(left)), np.zeros_like(left)
+        return self._core.sums_and_gradients(left, weights, n_threads=self._n_threads(left))
+
+    def _n_threads(self, left: Array) -> int:
+        """Return the threads that rows are worth."""
+        is_short = len(left) * self._vectors.size < MIN_THREADED_WORK
+        return 1 if is_short else thread_count(-1)
+
+
+def ready_vectors(kernel: Kernel, vectors: ArrayLike) -> KernelVectors | FusedVectors:
+    """Make vectors ready for many rows, in the way that is quicker for them."""
+    is_fused = kernel.name == "rbf" and np.shape(vectors)[1] <= MOST_FUSED_FEATURES
+    return (FusedVectors if is_fused else KernelVectors)(kernel, vectors)
+
+
+def _extend_vectors(kernel: Kernel, vectors: Array) -> tuple[Array, Array | float]:
+    """Return the extended vectors r(s), and the origin from which rows are counted."""
+    if kernel.name == "linear":
+        return vectors, 0.0
+    n_vectors, n_features = vectors.shape
+    if kernel.name != "rbf":
+        right = np.empty((n_vectors, n_features + 1))
+        np.multiply(vectors, kernel.gamma, out=right[:, :-1])
+        right[:, -1] = kernel.coef0
+        return right, 0.0
+    shift = vectors.mean(axis=0) if n_vectors else 0.0
+    right = np.ones((n_vectors, n_features + 2))
+    inner = np.subtract(vectors, shift, out=right[:, :-2])
+    right[:, -2] = -kernel.gamma * np.einsum("ij,ij->i", inner, inner)
+    inner *= 2.0 * kernel.gamma
+    return right, shift
+
+
+def _power(base: Array, exponent: int) -> Array:
+    """Raise to a whole power by repeated squaring, several times faster than ``**``."""
+    result = np.ones_like(base)
+    square = base
+    while exponent:
+        if exponent % 2:
+            result *= square
+        exponent //= 2
+        if exponent:
+            square = square * square
+    return result

@@ -1,0 +1,1 @@
+"""Measurements of limes: accuracy, benchmarks, and the case studies of the paper."""

@@ -1,1 +1,0 @@
-"""From border maps to labels and probabilities."""

@@ -1,0 +1,207 @@
+"""Any `predict_proba`, `decision_function` or function; central differences."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn.model_selection._classification_threshold import BaseThresholdClassifier
+from sklearn.neighbors import KNeighborsClassifier
+
+from limes._typing import Array, Codes
+from limes.model.affine import to_dense
+from limes.sources.base import Known, MulticlassSource, as_source, training_rows
+from limes.sources.logits import ProbabilitySource, ScoreSource
+from limes.sources.platt import DEFAULT_SLOPE, _sigmoid_of_scores, pair_sigmoid
+
+# Rows asked at once: a block of this many rows of a few hundred features is some tens of MB.
+BLOCK_ROWS = 20_000
+# Rows on which a source is tried for being piecewise constant.
+TRIAL_ROWS = 40
+# Halvings of the way between two rows, and the share of a difference that must remain for a jump.
+N_HALVINGS = 45
+JUMP_SHARE = 1e-3
+# Half a deviation: wide enough to see over the flat steps of nearest neighbours and trees.
+WIDE_STEP = 0.5
+
+
+@as_source.register(object)
+def _(model: Any, known: Known) -> MulticlassSource:
+    if hasattr(model, "proba_gradient"):
+        return _differentiable(model, known)
+    if hasattr(model, "predict_proba"):
+        return _from_probabilities(model, known)
+    if hasattr(model, "decision_function"):
+        return _from_scores(model, known)
+    if callable(model):
+        return _from_function(model, known)
+    raise TypeError(
+        f"expected a classifier with predict_proba or decision_function, or a function of rows, "
+        f"got {model!r}: it has no decision value whose border could be followed."
+    )
+
+
+@training_rows.register
+def _(model: KNeighborsClassifier) -> Array:
+    return to_dense(model._fit_X)
+
+
+@as_source.register
+def _(model: BaseThresholdClassifier, known: Known) -> MulticlassSource:
+    raise ValueError(
+        f"{type(model).__name__} moves the border away from equal probabilities: accelerate the "
+        "classifier inside it (its estimator_), with threshold = 2 * p - 1 for a border at the "
+        "probability p."
+    )
+
+
+def _differentiable(model: Any, known: Known) -> ProbabilitySource:
+    """Take probabilities and their gradient from a classifier that has both."""
+    return ProbabilitySource(
+        model.classes_,
+        known.X.shape[1],
+        probabilities=model.predict_proba,
+        gradient=model.proba_gradient,
+        codes=_codes_of(model, model.predict),
+        row_cost=100.0 * len(known.X),
+    )
+
+
+def _from_probabilities(model: Any, known: Known) -> ProbabilitySource:
+    """Take probabilities, and their gradient by central differences."""
+    probabilities = with_feature_names(model, model.predict_proba)
+    return ProbabilitySource(
+        model.classes_,
+        known.X.shape[1],
+        probabilities=probabilities,
+        gradient=CentralDifferences(probabilities, known.X),
+        codes=_codes_of(model, with_feature_names(model, model.predict)),
+    )
+
+
+def _from_scores(model: Any, known: Known) -> ScoreSource:
+    """Take decision values, and their gradient by central differences."""
+
+    def scores_of(fitted: Any, X: Array) -> Array:
+        return _one_score_a_class(with_feature_names(fitted, fitted.decision_function)(X))
+
+    def scores(X: Array) -> Array:
+        return scores_of(model, X)
+
+    sharpness, shift = _sigmoid_of_scores(model, scores_of, known)
+    return ScoreSource(
+        model.classes_,
+        known.X.shape[1],
+        scores=scores,
+        gradient=CentralDifferences(scores, known.X),
+        sharpness=sharpness,
+        shift=shift if known.by_probability else 0.0,
+    )
+
+
+def _from_function(function: Callable[[Array], Array], known: Known) -> ScoreSource:
+    """Take a function of rows: decision values of two classes, or one score a class."""
+
+    def scores(X: Array) -> Array:
+        return _one_score_a_class(np.asarray(function(X), dtype=np.float64))
+
+    found = scores(known.X[:1])
+    classes = getattr(function, "classes_", np.arange(found.shape[1]))
+    sharpness, shift = DEFAULT_SLOPE, 0.0
+    if known.codes is not None and found.shape[1] == 2:
+        values = scores(known.X)
+        sharpness, shift = pair_sigmoid(values[:, 1], known.codes, (0, 1))
+    return ScoreSource(
+        classes,
+        known.X.shape[1],
+        scores=scores,
+        gradient=CentralDifferences(scores, known.X),
+        sharpness=sharpness,
+        shift=shift if known.by_probability else 0.0,
+    )
+
+
+def _one_score_a_class(values: Array) -> Array:
+    """Give two classes the scores 0 and their decision value."""
+    if values.ndim == 1 or values.shape[1] == 1:
+        return np.column_stack([np.zeros(len(values)), values.reshape(-1)])
+    return values
+
+
+def _codes_of(model: Any, predict: Callable[[Array], Any]) -> Callable[[Array], Codes]:
+    """Return a function from rows to class numbers."""
+    order = np.argsort(model.classes_)
+    return lambda X: order[np.searchsorted(model.classes_, predict(X), sorter=order)]
+
+
+class CentralDifferences:
+    """The gradient of a function of rows, one column of it for each output."""
+
+    def __init__(self, function: Callable[[Array], Array], rows: Array) -> None:
+        self.function = function
+        trial = rows[:: max(1, len(rows) // TRIAL_ROWS)][:TRIAL_ROWS]
+        scale = _feature_scales(rows)
+        precision = np.finfo(np.result_type(function(trial[:1]), np.float32)).eps
+        self.steps = scale * np.cbrt(precision)
+        if is_stepped(function, trial):
+            self.steps = scale * WIDE_STEP
+
+    def __call__(self, X: Array) -> Array:
+        """Return the gradients: (n_rows, [n_outputs,] n_features)."""
+        n_features = X.shape[1]
+        block = max(1, BLOCK_ROWS // (2 * n_features))
+        parts = [self._differences(X[i : i + block]) for i in range(0, len(X), block)]
+        return np.concatenate(parts) if parts else np.empty((0, n_features))
+
+    def _differences(self, X: Array) -> Array:
+        """Ask for all rows and all features at once."""
+        n_rows, n_features = X.shape
+        shifts = np.diag(self.steps)
+        ahead = (X[:, None] + shifts).reshape(-1, n_features)
+        behind = (X[:, None] - shifts).reshape(-1, n_features)
+        values = np.asarray(self.function(np.concatenate([ahead, behind])), dtype=np.float64)
+        rise = (values[: len(ahead)] - values[len(ahead) :]).reshape(n_rows, n_features, -1)
+        slopes = np.moveaxis(rise / (2 * self.steps[:, None]), 1, 2)
+        return slopes[:, 0] if values.ndim == 1 else slopes
+
+
+def _feature_scales(rows: Array) -> Array:
+    """Return a deviation for each feature, that of a constant one taken from its value."""
+    deviation = rows.std(axis=0)
+    fallback = np.maximum(np.abs(rows).max(axis=0), 1.0)
+    return np.where(deviation > 0, deviation, fallback)
+
+
+def is_stepped(function: Callable[[Array], Array], rows: Array) -> bool:
+    """Tell whether a function jumps between rows instead of changing gradually."""
+
+    def value(row: Array) -> float:
+        return float(np.asarray(function(row[None]), dtype=np.float64).reshape(-1)[-1])
+
+    values = np.array([value(row) for row in rows])
+    low, high = rows[values.argmin()], rows[values.argmax()]
+    bottom, top = values.min(), values.max()
+    for _ in range(N_HALVINGS):
+        middle = 0.5 * (low + high)
+        if value(middle) - bottom < 0.5 * (top - bottom):
+            low = middle
+        else:
+            high = middle
+    return bool(abs(value(high) - value(low)) > JUMP_SHARE * (top - bottom))
+
+
+def with_feature_names(model: Any, method: Callable[[Any], Any]) -> Callable[[Array], Any]:
+    """Return a method that takes plain rows, of a model that may expect named columns.
+
+    A pipeline may pick columns by name, so the names are given back rather than the warning
+    silenced. Only pandas' frames have names that scikit-learn remembers, so pandas is there.
+    """
+    names = getattr(model, "feature_names_in_", None)
+    if names is None:
+        return method
+
+    def named(X: Array) -> Any:
+        from pandas import DataFrame
+
+        return method(DataFrame(X, columns=names))
+
+    return named

@@ -1,0 +1,150 @@
+"""Linear steps before a classifier as `AffineMap`; unwrap pipelines and searches."""
+
+from functools import singledispatch
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.compose import ColumnTransformer
+from sklearn.decomposition import PCA, IncrementalPCA, TruncatedSVD
+from sklearn.feature_selection import SelectorMixin
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection._search import BaseSearchCV
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    MaxAbsScaler,
+    MinMaxScaler,
+    RobustScaler,
+    StandardScaler,
+)
+
+from limes.model.affine import AffineMap
+
+
+def unwrap(model: Any) -> tuple[Any, AffineMap | None]:
+    """Take a classifier out of its pipelines, as far as what stands before it is linear."""
+    if isinstance(model, FrozenEstimator):
+        return unwrap(model.estimator)
+    if isinstance(model, BaseSearchCV) and hasattr(model, "best_estimator_"):
+        return unwrap(model.best_estimator_)
+    if not isinstance(model, Pipeline):
+        return model, None
+    return _unwrap_pipeline(model)
+
+
+def _unwrap_pipeline(pipeline: Pipeline) -> tuple[Any, AffineMap | None]:
+    """Fold the leading linear steps into one."""
+    steps = [(name, step) for name, step in pipeline.steps if step not in (None, "passthrough")]
+    before: AffineMap | None = None
+    for place, (_, step) in enumerate(steps[:-1]):
+        affine = as_affine(step)
+        if affine is None:
+            return Pipeline(steps[place:]), before
+        before = affine if before is None else before.then(affine)
+    model, inner = unwrap(steps[-1][1])
+    if inner is None:
+        return model, before
+    return model, inner if before is None else before.then(inner)
+
+
+@singledispatch
+def as_affine(step: Any) -> AffineMap | None:
+    """Return a fitted transformer as an affine map, or None where it is not one."""
+    return None
+
+
+@as_affine.register
+def _(step: str) -> AffineMap | None:
+    """Leave ``"passthrough"`` to the pipeline, which skips it."""
+    return None
+
+
+@as_affine.register
+def _(step: StandardScaler) -> AffineMap:
+    n_features = step.n_features_in_
+    shift = np.zeros(n_features) if step.mean_ is None or not step.with_mean else step.mean_
+    scale = np.ones(n_features) if step.scale_ is None else step.scale_
+    return AffineMap.scaling(shift, 1 / scale)
+
+
+@as_affine.register
+def _(step: RobustScaler) -> AffineMap:
+    n_features = step.n_features_in_
+    shift = step.center_ if step.with_centering else np.zeros(n_features)
+    scale = step.scale_ if step.with_scaling else np.ones(n_features)
+    return AffineMap.scaling(shift, 1 / scale)
+
+
+@as_affine.register
+def _(step: MinMaxScaler) -> AffineMap | None:
+    return None if step.clip else AffineMap.scaling(-step.min_ / step.scale_, step.scale_)
+
+
+@as_affine.register
+def _(step: MaxAbsScaler) -> AffineMap | None:
+    if getattr(step, "clip", False):
+        return None
+    return AffineMap.scaling(np.zeros(step.n_features_in_), 1 / step.scale_)
+
+
+@as_affine.register
+def _(step: FunctionTransformer) -> AffineMap | None:
+    is_identity = step.func is None and hasattr(step, "n_features_in_")
+    return AffineMap.identity(step.n_features_in_) if is_identity else None
+
+
+@as_affine.register
+def _(step: SelectorMixin) -> AffineMap:
+    kept = step.get_support(indices=True)
+    n_features = step.n_features_in_
+    picks = sparse.eye_array(n_features, format="csc")[:, kept]
+    return AffineMap(np.zeros(n_features), picks.tocsr())
+
+
+@as_affine.register(PCA)
+@as_affine.register(IncrementalPCA)
+def _(step: PCA | IncrementalPCA) -> AffineMap:
+    # As scikit-learn: a component without variance is divided by next to nothing, not by nothing.
+    least = np.finfo(step.explained_variance_.dtype).eps
+    scale = 1 / np.sqrt(np.maximum(step.explained_variance_, least)) if step.whiten else 1.0
+    return AffineMap(step.mean_.astype(float), (step.components_.T * scale).astype(float))
+
+
+@as_affine.register
+def _(step: TruncatedSVD) -> AffineMap:
+    matrix = step.components_.T.astype(float)
+    return AffineMap(np.zeros(len(matrix)), matrix)
+
+
+@as_affine.register
+def _(step: ColumnTransformer) -> AffineMap | None:
+    n_features = step.n_features_in_
+    shift = np.zeros(n_features)
+    blocks = []
+    for name, inner, _ in step.transformers_:
+        columns = step._transformer_to_input_indices.get(name, [])
+        if (isinstance(inner, str) and inner == "drop") or not len(columns):
+            continue
+        is_plain = isinstance(inner, str) and inner == "passthrough"
+        part = AffineMap.identity(len(columns)) if is_plain else as_affine(inner)
+        # A feature that two parts shift differently has no one shift.
+        if part is None or np.any(shift[columns]):
+            return None
+        shift[columns] = part.shift
+        picks = sparse.eye_array(n_features, format="csc")[:, columns]
+        blocks.append(sparse.csr_array(picks @ part.matrix))
+    return AffineMap(shift, sparse.hstack(blocks, format="csr")) if blocks else None
+
+
+@as_affine.register
+def _(step: Pipeline) -> AffineMap | None:
+    total = None
+    for _, inner in step.steps:
+        if inner is None or inner == "passthrough":
+            continue
+        affine = as_affine(inner)
+        if affine is None:
+            return None
+        total = affine if total is None else total.then(affine)
+    return total

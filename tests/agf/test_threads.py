@@ -1,0 +1,44 @@
+"""BLAS keeps to one thread while narrow rows are weighed, and gets its threads back."""
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from limes.agf import AGFClassifier
+from limes.agf.neighbours import MOST_FEATURES_THREADED as MOST_FEATURES
+from limes.agf.neighbours import calm_blas
+
+
+def blas_threads():
+    return {lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas"}
+
+
+@pytest.fixture(autouse=True)
+def two_blas_threads():
+    with threadpool_limits(limits=2, user_api="blas"):
+        if blas_threads() != {2}:
+            pytest.skip("this BLAS has no second thread")
+        yield
+
+
+def test_one_thread_within_and_all_afterwards():
+    with calm_blas(MOST_FEATURES):
+        assert blas_threads() == {1}
+    assert blas_threads() == {2}
+
+
+def test_wide_rows_keep_all_threads():
+    with calm_blas(MOST_FEATURES + 1):
+        assert blas_threads() == {2}
+
+
+def test_threads_come_back_after_an_error():
+    with pytest.raises(RuntimeError), calm_blas(3):
+        raise RuntimeError
+    assert blas_threads() == {2}
+
+
+def test_a_prediction_gives_the_threads_back():
+    model = AGFClassifier().fit(np.arange(10.0)[:, None], np.arange(10) > 4)
+    model.predict(np.arange(10.0)[:, None])
+    assert blas_threads() == {2}

@@ -1,0 +1,122 @@
+"""What is asked of a map is kept, or refused; rows are made where none are given."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_blobs, make_moons
+from sklearn.gaussian_process import GaussianProcessClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+
+import limes
+from limes.fit.search import time_row
+from limes.plotting import draw_tradeoff, new_figure
+
+
+@pytest.fixture(scope="module")
+def moons():
+    X, y = make_moons(1500, noise=0.2, random_state=0)
+    return SVC(gamma=2, C=10).fit(X[:1000], y[:1000]), X[:1000], X[1000:]
+
+
+@pytest.mark.parametrize("limit", [{"max_cost": 50}, {"max_bytes": 300}])
+def test_a_limit_is_kept_and_used(moons, limit):
+    model, X, rows = moons
+    fast = limes.accelerate(model, X, random_state=0, **limit)
+    ((name, value),) = limit.items()
+    found = fast.cost_ if name == "max_cost" else fast.scheme_.n_bytes
+    assert 0.6 * value < found <= value
+    assert np.mean(fast.predict(rows) == model.predict(rows)) > 0.93
+
+
+def test_a_limit_of_time_is_kept(moons):
+    model, X, _ = moons
+    free = limes.accelerate(model, X, scheme="shared", n_borders=1000, random_state=0)
+    limit = 0.25 * time_row(free.scheme_, X)
+    fast = limes.accelerate(model, X, max_time_us=limit, random_state=0)
+    assert 1 < fast.n_borders_ < 1000
+    assert time_row(fast.scheme_, X) < 2 * limit
+
+
+def test_the_cheapest_that_agrees_enough_is_taken(moons):
+    model, X, rows = moons
+    modest = limes.accelerate(model, X, min_agreement=0.8, random_state=0)
+    strict = limes.accelerate(model, X, min_agreement=0.985, random_state=0)
+    assert modest.cost_ < strict.cost_
+    assert np.mean(strict.predict(rows) == model.predict(rows)) > 0.97
+
+
+def test_an_agreement_out_of_reach_is_told(moons):
+    model, X, _ = moons
+    with pytest.warns(UserWarning, match=r"min_agreement=0.999999 is not reached"):
+        limes.accelerate(model, X, min_agreement=0.999999, max_cost=30, random_state=0)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"max_cost": 1}, "max_cost=1: it costs 2"),
+        ({"max_bytes": 3}, "max_bytes=3"),
+        ({"max_cost": 0}, "max_cost must be None or a number"),
+        ({"max_bytes": "2 kB"}, "'2 kB'"),
+        ({"min_agreement": 1.5}, "1.5"),
+        ({"max_cost": 99, "scheme": "pairwise"}, "scheme='auto'"),
+        ({"max_cost": 99, "n_borders": 5}, "n_borders='auto'"),
+        ({"min_agreement": 0.9, "refine": False}, "refine=True"),
+    ],
+)
+def test_what_cannot_be_is_refused(moons, options, words):
+    model, X, _ = moons
+    with pytest.raises(ValueError, match=words.replace("(", r"\(")):
+        limes.accelerate(model, X, random_state=0, **options)
+
+
+def make_sources():
+    X, y = make_blobs(900, centers=4, n_features=3, cluster_std=2.0, random_state=1)
+    X = X * [1.0, 30.0, 0.1] + [0.0, 1000.0, 5.0]
+    kinds = {
+        "svm": make_pipeline(StandardScaler(), SVC()),
+        "neighbours": make_pipeline(StandardScaler(), KNeighborsClassifier(15)),
+        "process": make_pipeline(StandardScaler(), GaussianProcessClassifier(optimizer=None)),
+    }
+    train = {"process": 200}
+    fitted = {
+        name: kind.fit(X[: train.get(name, 600)], y[: train.get(name, 600)])
+        for name, kind in kinds.items()
+    }
+    return fitted, X[600:]
+
+
+SOURCES, ROWS = make_sources()
+
+
+@pytest.mark.parametrize("name", list(SOURCES))
+def test_a_model_that_keeps_rows_needs_no_others(name):
+    model = SOURCES[name]
+    with pytest.warns(UserWarning, match="may be lower on real ones"):
+        fast = limes.accelerate(model, random_state=0)
+    assert np.mean(fast.predict(ROWS) == model.predict(ROWS)) > 0.93
+    assert fast.n_features_in_ == 3
+
+
+def test_a_model_that_keeps_no_rows_says_so():
+    X, y = make_moons(100, random_state=0)
+    with pytest.raises(ValueError, match="X is needed for LogisticRegression"):
+        limes.accelerate(LogisticRegression().fit(X, y))
+    with pytest.raises(ValueError, match="y has labels"):
+        limes.accelerate(SVC().fit(X, y), y=y)
+
+
+def test_the_trade_off_is_drawn(moons):
+    pytest.importorskip("matplotlib")
+    model, X, _ = moons
+    fast = limes.accelerate(model, X, random_state=0)
+    axes = new_figure().add_subplot()
+    draw_tradeoff(fast, axes)
+    words = [text.get_text() for text in axes.texts]
+    assert f"{fast.n_borders_} points" in words
+    assert len(words) == len({trial.n_borders for trial in fast.tradeoff_})
+    with pytest.raises(ValueError, match="no trade-off"):
+        draw_tradeoff(limes.accelerate(model, X, scheme="pairwise", random_state=0), axes)

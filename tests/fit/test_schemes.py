@@ -1,0 +1,240 @@
+"""Shortlists and trees: only the maps in question are asked, with the answers of all."""
+
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import softmax
+from sklearn.datasets import make_blobs
+from sklearn.naive_bayes import GaussianNB
+from sklearn.svm import SVC
+
+import limes
+from limes import BorderMap, accelerate
+from limes.export.libagf import to_libagf
+from limes.fit.schemes import GroupBorder, group_classes
+from limes.model.schemes import PairwiseScheme, ShortlistScheme, TreeScheme, split_groups
+from limes.sources.base import Known, as_source
+
+TREE = np.array([[1, -3], [-1, 2], [-4, -2]])
+
+
+def lines(rng, n_maps, n_outputs=1, n_points=6, n_features=2):
+    """Random maps."""
+    return tuple(
+        BorderMap(
+            rng.normal(size=(n_points, n_features)),
+            rng.normal(size=(n_points, n_features, n_outputs)),
+            rng.normal(size=(n_points, n_outputs)),
+            blend=2,
+        )
+        for _ in range(n_maps)
+    )
+
+
+def shortlist(n_classes=4, **options):
+    rng = np.random.default_rng(0)
+    maps = (
+        *lines(rng, 1, n_outputs=n_classes),
+        *lines(rng, n_classes * (n_classes - 1) // 2),
+    )
+    return ShortlistScheme(maps, n_classes, **options)
+
+
+def tree():
+    return TreeScheme(lines(np.random.default_rng(1), 3), 4, children=TREE)
+
+
+SCHEMES = {
+    "vote": lambda: shortlist(n_named=3, reach=2.0),
+    "couple": lambda: shortlist(n_named=3, reach=2.0, by_vote=False),
+    "all": lambda: shortlist(n_named=9, reach=1e6, trust=1.0),
+    "none": lambda: shortlist(n_named=1),
+    "tree": tree,
+}
+
+
+def rows(n_rows=2000, scale=2.0):
+    return np.random.default_rng(5).normal(scale=scale, size=(n_rows, 2))
+
+
+@pytest.mark.parametrize("name", SCHEMES)
+@settings(max_examples=100, deadline=None)
+@given(X=arrays(np.float64, (8, 2), elements=st.floats(-50, 50)))
+def test_labels_and_probabilities_never_disagree(name, X):
+    scheme = SCHEMES[name]()
+    values = scheme.values(X)
+    probabilities = scheme.probabilities(values)
+    assert_array_equal(probabilities.argmax(axis=1), scheme.codes(values))
+    assert_array_equal(scheme.classify(X), scheme.codes(values))
+    assert_allclose(probabilities.sum(axis=1), 1.0, rtol=1e-9)
+    assert probabilities.min() >= 0
+
+
+@pytest.mark.parametrize("name", SCHEMES)
+def test_a_row_without_a_number_gets_the_first_class(name):
+    assert SCHEMES[name]().predictor(list("abcd"))([np.nan, 0.0]) == "a"
+
+
+@pytest.mark.parametrize("name", SCHEMES)
+def test_a_pickled_scheme_gives_the_same_answers(name):
+    scheme, X = SCHEMES[name](), rows()
+    scheme.classify(X)
+    assert_array_equal(pickle.loads(pickle.dumps(scheme)).classify(X), scheme.classify(X))
+
+
+def test_a_shortlist_of_all_classes_decides_as_all_pairs_do():
+    scheme, X = SCHEMES["all"](), rows()
+    pairwise = PairwiseScheme(scheme.maps[1:], 4)
+    assert_array_equal(scheme.classify(X), pairwise.classify(X))
+    probabilities = scheme.own_probabilities(scheme.values(X))
+    assert_allclose(probabilities, pairwise.own_probabilities(pairwise.values(X)), atol=1e-6)
+
+
+def test_only_pairs_of_named_classes_are_asked():
+    scheme = SCHEMES["vote"]()
+    values = scheme.values(rows())
+    scores, asked = values[:, :4], ~np.isnan(values[:, 4:])
+    n_near = np.sum(scores >= scores.max(axis=1, keepdims=True) - np.float32(2.0), axis=1)
+    n_named = np.minimum(n_near, 3)
+    assert_array_equal(asked.sum(axis=1), n_named * (n_named - 1) // 2)
+    assert len(np.unique(n_named)) == 3
+
+
+def test_a_pair_has_the_value_of_its_own_map_and_of_the_shared_one():
+    flat = BorderMap(np.zeros((1, 1)), np.zeros((1, 1, 3)), [[0.4, 1.0, -9.0]])
+    pairs = [BorderMap.constant(np.zeros(1), value) for value in (-0.5, 7.0, 7.0)]
+    scheme = ShortlistScheme((flat, *pairs), 3, n_named=2, reach=3.0, trust=0.75)
+    values = scheme.values(np.zeros((1, 1)))
+    assert_array_equal(scheme.codes(values), [0])
+    value = 0.75 * -0.5 + 0.25 * 0.5 * (1.0 - 0.4)
+    own = softmax([0.4, 1.0, -9.0])
+    second = (own[0] + own[1]) * (1 + np.tanh(value)) / 2
+    expected = [own[0] + own[1] - second, second, own[2]]
+    assert_allclose(scheme.probabilities(values), [expected], rtol=1e-6)
+
+
+def test_the_cost_of_a_shortlist_counts_the_pairs_that_are_asked():
+    scheme = shortlist(n_asked=1.5)
+    # Six points of two features, and two functions a class, or a pair, of two points each.
+    assert scheme.cost == (6 * 2 + 2 * 4 * 2) + 1.5 * (6 * 2 + 2 * 2)
+
+
+def test_a_row_walks_down_to_its_class():
+    scheme = TreeScheme(tree().maps, 4, children=TREE)
+    values = np.array([[1.0, 0.0, 0.0], [-1.0, -1.0, 5.0], [-1.0, 1.0, -1.0], [-1.0, 1.0, 1.0]])
+    assert_array_equal(scheme.codes(values), [2, 0, 3, 1])
+
+
+def test_probabilities_multiply_on_the_way():
+    values = np.arctanh([[0.2, -0.6, 0.5]])
+    expected = [[0.4 * 0.8, 0.4 * 0.2 * 0.75, 0.6, 0.4 * 0.2 * 0.25]]
+    assert_allclose(tree().own_probabilities(values), expected)
+
+
+def test_the_cost_of_a_tree_is_that_of_its_ways():
+    # One class behind one fork, one behind two, two behind three; 16 for each, as above.
+    assert tree().cost == (1 + 2 + 3 + 3) / 4 * 16
+
+
+@pytest.mark.parametrize(
+    "children",
+    [
+        [[1, -3], [-1, 2]],
+        [[1, -3], [-1, 2], [-4, -4]],
+        [[1, -3], [-1, 1], [-4, -2]],
+        [[0, -3], [-1, 2], [-4, -2]],
+        [[1.0, -3], [-1, 2], [-4, -2]],
+        [[2, -3], [-4, -2], [-1, 1]],
+    ],
+)
+def test_what_is_no_tree_is_refused(children):
+    with pytest.raises(ValueError, match="children must"):
+        TreeScheme(tree().maps, 4, children=np.array(children))
+
+
+@pytest.mark.parametrize(
+    "options", [{"n_named": 0}, {"reach": -1.0}, {"reach": np.inf}, {"trust": np.nan}]
+)
+def test_a_shortlist_of_impossible_numbers_is_refused(options):
+    with pytest.raises(ValueError, match="n_named must be at least 1"):
+        shortlist(**options)
+
+
+def test_maps_that_do_not_fit_the_classes_are_refused():
+    with pytest.raises(ValueError, match="a shortlist of 4 classes"):
+        ShortlistScheme(shortlist().maps[:-1], 4)
+    with pytest.raises(ValueError, match="a tree of 4 classes"):
+        TreeScheme(shortlist().maps[:3], 4, children=TREE)
+
+
+def test_near_classes_are_parted_last():
+    means = np.array([[0.0], [10.0], [0.4], [11.0]])
+    children = group_classes(means, np.arange(4), 4)
+    groups = split_groups(children)
+    assert {frozenset(map(tuple, groups[0]))} == {frozenset([(0, 2), (1, 3)])}
+
+
+def test_the_border_of_two_groups_lies_where_the_label_changes_group():
+    X, y = make_blobs(400, centers=5, cluster_std=2.0, random_state=0)
+    model = SVC(gamma=0.1).fit(X, y)
+    source = as_source(model, Known(X, y, False, np.random.default_rng(0)))
+    border = GroupBorder(source, [0, 3], [1, 2, 4])
+    is_second = np.isin(model.predict(X), [1, 2, 4])
+    assert np.mean((border.decision(X) > 0) == is_second) > 0.99
+
+
+@pytest.mark.parametrize("scheme", ["shortlist", "tree"])
+@pytest.mark.parametrize("refine", [True, False])
+@pytest.mark.parametrize("model", [SVC(gamma=0.1), GaussianNB()], ids=["svc", "bayes"])
+def test_many_classes_agree_with_the_source(scheme, refine, model, tmp_path):
+    X, y = make_blobs(900, n_features=3, centers=8, cluster_std=1.5, random_state=1)
+    model.fit(X, y)
+    fast = accelerate(model, X, scheme=scheme, refine=refine, random_state=0)
+    assert fast.scheme_.name == scheme
+    assert np.mean(fast.predict(X) == model.predict(X)) > 0.93
+    fast.save(tmp_path / "m.limes")
+    again = limes.load(tmp_path / "m.limes")
+    assert_array_equal(again.predict_proba(X), fast.predict_proba(X))
+    assert (again.cost_, again.scheme_.cost) == (fast.cost_, fast.cost_)
+
+
+@pytest.mark.parametrize("scheme", ["shortlist", "tree"])
+@pytest.mark.parametrize("refine", [True, False])
+def test_two_classes_have_one_border(scheme, refine):
+    X, y = make_blobs(300, centers=2, cluster_std=3.0, random_state=0)
+    fast = accelerate(SVC().fit(X, y), X, scheme=scheme, refine=refine, random_state=0)
+    assert len(fast.scheme_.maps) == 1
+    assert fast.scheme_.maps[0].n_outputs == 1
+
+
+@pytest.mark.parametrize("scheme", ["shortlist", "tree"])
+def test_a_threshold_moves_the_border(scheme):
+    X, y = make_blobs(600, centers=2, cluster_std=4.0, random_state=0)
+    model = GaussianNB().fit(X, y)
+    fast = accelerate(model, X, scheme=scheme, threshold=0.8, random_state=0)
+    wanted = np.diff(model.predict_proba(X))[:, 0] > 0.8
+    assert np.mean(fast.predict(X) == wanted) > 0.97
+
+
+@pytest.mark.parametrize("scheme", ["shortlist", "tree"])
+def test_libagf_has_no_such_models(scheme):
+    X, y = make_blobs(200, centers=3, random_state=0)
+    fast = accelerate(SVC().fit(X, y), X, scheme=scheme, refine=False, random_state=0)
+    with pytest.raises(ValueError, match=f"libAGF.* got scheme '{scheme}'"):
+        to_libagf(fast)
+
+
+@pytest.mark.parametrize("refine", [True, False])
+@pytest.mark.parametrize("scheme", ["shortlist", "tree"])
+def test_wide_rows_are_searched_in_few_directions(scheme, refine):
+    X, y = make_blobs(400, n_features=100, centers=4, cluster_std=9.0, random_state=2)
+    model = SVC(gamma=0.0005).fit(X, y)
+    options = {"scheme": scheme, "refine": refine, "n_borders": 20, "random_state": 0}
+    fast = accelerate(model, X, **options)
+    assert len({id(one.before) for one in fast.scheme_.maps}) == 1
+    assert np.mean(fast.predict(X) == model.predict(X)) > 0.9

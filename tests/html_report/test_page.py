@@ -1,0 +1,263 @@
+"""The page of results: what is on it, and that a real browser shows it without a network."""
+
+import base64
+import re
+import shutil
+import subprocess
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.svm import SVC
+
+import limes
+from limes.html_report import Answers, Comparison, Tally, compare_answers, html_report
+from limes.html_report.figures import (
+    borders_near,
+    draw_tradeoff,
+    find_plane,
+    reliability,
+    small_figure,
+)
+from limes.html_report.scores import name_of
+
+pytest.importorskip("matplotlib")
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+QUICK = {"scheme": "pairwise", "n_borders": 20, "refine": False, "blend": 1, "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def fast(moons):
+    X, y = moons
+    return limes.accelerate(SVC(gamma=2).fit(X, y), X, **QUICK)
+
+
+@pytest.fixture(scope="module")
+def page(fast, moons):
+    return html_report(fast, *moons, title="Moons <&>")
+
+
+@pytest.fixture(scope="module")
+def many(blobs):
+    X, y = blobs
+    return limes.accelerate(SVC(gamma=0.1).fit(X, y), X, **QUICK)
+
+
+class Outline(HTMLParser):
+    """Headings, images, links and unclosed elements of a page."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.headings, self.alts, self.addresses, self.open = [], [], [], []
+        self.feed(page)
+
+    def handle_starttag(self, tag, attributes):
+        values = dict(attributes)
+        self.addresses += [values[key] for key in ("src", "href") if key in values]
+        if tag == "img":
+            self.alts.append(values.get("alt"))
+        elif tag not in ("meta", "br"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open and self.open[-1] in ("h1", "h2"):
+            self.headings.append(data)
+
+
+def test_the_page_has_all_its_parts(page):
+    outline = Outline(page)
+    assert outline.headings == [
+        "Moons <&>",
+        "Skill, time and size",
+        "Confusion",
+        "Can the probabilities be trusted?",
+        "Borders",
+    ]
+    assert outline.open == []
+    for words in ("SVC", "borders (pairwise)", "Brier score", "times as fast as the source"):
+        assert words in page
+
+
+def test_every_picture_has_words_and_nothing_is_fetched(page):
+    outline = Outline(page)
+    assert len(outline.alts) >= 3
+    assert all(len(alt) > 20 for alt in outline.alts)
+    assert all(address.startswith("data:image/svg+xml;base64,") for address in outline.addresses)
+    assert "@import" not in page
+    pictures = [base64.b64decode(address.partition(",")[2]) for address in outline.addresses]
+    for picture in pictures:
+        assert not re.search(rb'(?:href|src)="(?!#|data:)', picture)
+
+
+def test_the_scores_on_the_page_are_those_of_python(page, fast, moons):
+    X, y = moons
+    assert f"{np.mean(fast.predict(X) == y):.4f}" in page
+    assert f"{np.mean(fast.predict(X) == fast.estimator_.predict(X)):.2%}" in page
+
+
+def test_many_classes_are_drawn_in_two_principal_components(many, blobs):
+    page = html_report(many, *blobs)
+    assert "first two principal components shows" in page
+    assert ">ash</th>" in page
+
+
+def test_more_classes_than_a_table_can_hold_are_a_picture():
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(15), 20)
+    X = np.column_stack([y % 4, y // 4]) * 3.0 + rng.normal(size=(300, 2))
+    fast = limes.accelerate(SVC().fit(X, y), X, **QUICK)
+    page = html_report(fast, X, y)
+    assert 'class="confusion"' not in page
+    assert "Confusion matrix of SVC" in page
+
+
+def test_without_labels_there_is_agreement_alone(fast, moons):
+    page = html_report(fast, moons[0])
+    assert Outline(page).headings[1:] == ["Skill, time and size", "Borders"]
+    assert "same label as the source" in page
+    assert "n/a" in page
+
+
+def test_without_a_source_the_model_stands_alone(fast, moons, tmp_path):
+    fast.save(tmp_path / "fast.limes")
+    page = html_report(limes.load(tmp_path / "fast.limes"), *moons)
+    assert "same label as the source" not in page
+    given = html_report(limes.load(tmp_path / "fast.limes"), *moons, source=fast.estimator_)
+    assert "same label as the source" in given
+
+
+def test_sparse_rows_and_one_feature_have_a_page_too(moons):
+    sparse = pytest.importorskip("scipy.sparse")
+    X, y = moons
+    fast = limes.accelerate(SVC().fit(X[:, :1], y), X[:, :1], **QUICK)
+    assert "Borders" not in Outline(html_report(fast, X[:, :1], y)).headings
+    fast = limes.accelerate(SVC().fit(X, y), X, **QUICK)
+    assert "Borders" in Outline(html_report(fast, sparse.csr_matrix(X), y)).headings
+
+
+def test_labels_with_markup_are_text_on_the_page(moons):
+    X, y = moons
+    names = np.array(["<b>&", "<script>"])[y]
+    fast = limes.accelerate(SVC().fit(X, names), X, **QUICK)
+    page = html_report(fast, X, names)
+    assert "<script>" not in page
+    assert "&lt;script&gt;" in page
+
+
+def count(y, labels, probabilities):
+    """Count the answers about two classes."""
+    tally = Tally(np.arange(2))
+    tally.add(y, labels, probabilities)
+    return tally.sum_up()
+
+
+def test_the_reliability_of_honest_forecasts_is_the_diagonal():
+    rng = np.random.default_rng(0)
+    shares = rng.random(200_000)
+    y = (rng.random(200_000) < shares).astype(int)
+    chances = np.column_stack([1 - shares, shares])
+    answers = Answers("m", count(y, (shares > 0.5).astype(int), chances), 1, 1)
+    forecast, observed, counts = reliability(answers, Comparison(answers, None, np.arange(2)))
+    assert len(forecast) == 10
+    assert counts.sum() == 200_000
+    assert_allclose(observed, forecast, atol=0.01)
+
+
+def test_scores_of_answers_are_plain_numbers(moons):
+    _, y = moons
+    right = Answers("right", count(y, y, np.eye(2)[y]), 2.0, 100)
+    wrong = Answers("wrong", count(y, 1 - y, None), 1.0, 50)
+    found = compare_answers(Comparison(wrong, right, np.arange(2)))
+    assert (found["agreement"], found["speed_up"]) == (0.0, 2.0)
+    assert (found["source"]["accuracy"], found["source"]["brier_score"]) == (1.0, 0.0)
+    assert (found["model"]["accuracy"], found["model"]["brier_score"]) == (0.0, None)
+
+
+def test_truth_of_one_class_has_no_uncertainty_coefficient():
+    answers = Answers("m", count(np.zeros(5, int), np.zeros(5, int), None), 1.0, 1)
+    found = compare_answers(Comparison(answers, None, np.arange(2)))
+    assert found["model"]["uncertainty_coefficient"] is None
+
+
+def test_a_plane_keeps_rows_in_it_in_place():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 5)) * [9, 5, 1, 1, 1e-3] + 7
+    plane = find_plane(X)
+    places = rng.normal(size=(10, 2))
+    assert_allclose(plane.project(plane.lift(places)), places, atol=1e-12)
+    assert_allclose(plane.distances(plane.lift(places)), 0, atol=1e-9)
+    assert 0.35 < plane.share < 0.6
+
+
+def test_border_points_lie_where_the_answer_changes(fast, moons):
+    points, directions = borders_near(fast, find_plane(moons[0]))
+    assert len(points) == fast.n_borders_
+    assert_allclose(np.linalg.norm(directions, axis=1), 1)
+    sides = [fast.predict(points + step * directions) for step in (1e-3, -1e-3)]
+    assert np.mean(sides[0] != sides[1]) == 1.0
+
+
+def test_the_trade_off_is_drawn_where_there_is_one(fast, moons):
+    trials = [
+        {"scheme": "shared", "cost": 10, "agreement": 0.9},
+        {"scheme": "shared", "cost": 100, "agreement": 0.99, "is_chosen": True},
+        {"scheme": "pairwise", "cost": 1000, "agreement": 0.98},
+    ]
+    _, axes = small_figure()
+    draw_tradeoff(trials, axes)
+    assert [list(line.get_xdata()) for line in axes.lines] == [[1000], [10, 100], [100]]
+    copy = limes.accelerate(fast.estimator_, moons[0], **QUICK)
+    copy.tradeoff_ = trials
+    assert "Agreement against cost" in Outline(html_report(copy, *moons)).headings
+
+
+def test_a_model_is_called_what_a_reader_calls_it(fast):
+    assert name_of(fast) == "borders (pairwise)"
+    assert name_of(SVC()) == "SVC"
+
+
+def browser():
+    found = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if found is None:
+        pytest.skip(f"no browser is installed, of {', '.join(BROWSERS)}")
+    return found
+
+
+def test_a_real_browser_shows_the_page_without_errors_or_network(page, tmp_path):
+    path = tmp_path / "report.html"
+    # The browser counts what it shows, and says so in the title.
+    script = """<script>addEventListener('load', () => {
+        const images = [...document.images].filter(one => one.complete && one.naturalWidth > 0);
+        const fetched = performance.getEntriesByType('resource').filter(
+            one => !one.name.startsWith('data:'));
+        const wide = document.documentElement.scrollWidth > innerWidth;
+        document.title = `${images.length} images, ${fetched.length} fetched, wide ${wide}`;
+    })</script>"""
+    path.write_text(page.replace("</body>", f"{script}</body>"), encoding="utf-8")
+    shown = run_browser("--dump-dom", "--virtual-time-budget=5000", path.as_uri())
+    title = re.search(rb"<title>(.*?)</title>", shown)[1].decode()
+    assert title == f"{len(Outline(page).alts)} images, 0 fetched, wide false"
+
+
+def test_a_real_browser_draws_the_page(page, tmp_path):
+    pytest.importorskip("PIL")
+    from PIL import Image
+
+    (tmp_path / "report.html").write_text(page, encoding="utf-8")
+    run_browser(f"--screenshot={tmp_path}/page.png", (tmp_path / "report.html").as_uri())
+    pixels = np.asarray(Image.open(tmp_path / "page.png").convert("RGB"))
+    # Text, tables and pictures: neither empty nor one flat colour below the fold.
+    assert pixels.shape[:2] == (2400, 1100)
+    for part in np.array_split(pixels[:1800], 6):
+        assert len(np.unique(part.reshape(-1, 3), axis=0)) > 20
+
+
+def run_browser(*words):
+    options = ("--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars")
+    command = [browser(), *options, "--window-size=1100,2400", *words]
+    return subprocess.run(command, capture_output=True, check=True, timeout=120).stdout

@@ -1,0 +1,159 @@
+"""The laws that the paper's figures show, and that the figures show them."""
+
+import numpy as np
+import pytest
+
+from limes.research import measure as trials_module
+from limes.research.paper.figures import read_points, support_law
+from limes.research.paper.methods import load_case
+from limes.research.paper.rows import Trial
+from limes.research.paper.run import find_points, run_trial, write_points
+from limes.research.paper.table import by_setting, saturation
+from tests.research.paper.cases import BASE, borders, row, searched, whole
+
+N_TRIALS = 3
+
+
+@pytest.fixture(scope="module")
+def no_clock():
+    """Leave the timing out: only skill and sizes matter here."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(trials_module, "_time", lambda ask, rows: (BASE_TIMING, len(rows)))
+        yield
+
+
+BASE_TIMING = trials_module.Timing(1.0, 1.0)
+
+
+@pytest.fixture(scope="module")
+def growth(no_clock):
+    """Return machines on more and more rows."""
+    return [
+        run_trial(
+            load_case("sample_classes", split=seed, n_train=n_train),
+            Trial("training", "sample_classes", "svm", float(n_train), seed, seed),
+        )
+        for n_train in (100, 300, 1000, 3000)
+        for seed in range(N_TRIALS)
+    ]
+
+
+@pytest.fixture(scope="module")
+def by_borders(no_clock):
+    """Return borders with more and more points."""
+    rows = []
+    for seed in range(N_TRIALS):
+        case = load_case("sample_classes", split=seed)
+        for n_borders in (2, 5, 10, 20, 40, 100, 400):
+            for method in ("borders", "true-borders"):
+                trial = Trial("borders", "sample_classes", method, float(n_borders), seed, seed)
+                rows.append(run_trial(case, trial))
+    return rows
+
+
+def test_support_vectors_grow_with_the_papers_exponent(growth):
+    law = support_law(growth)
+    assert law.exponent == pytest.approx(0.94, abs=0.05)
+    assert law.factor == pytest.approx(0.38, abs=0.1)
+
+
+@pytest.mark.parametrize("method", ["borders", "true-borders"])
+def test_skill_saturates_at_about_twenty_border_points(by_borders, method):
+    rows = [one for one in by_borders if one.method == method]
+    skills = by_setting(rows, "uncertainty_coefficient")
+    assert 10 <= saturation(skills) <= 40
+    assert skills[2.0].mean < 0.8 * skills[400.0].mean
+
+
+def test_points_come_back_from_their_file(tmp_path):
+    points = find_points()
+    write_points(tmp_path / "points.csv", points)
+    assert read_points(tmp_path / "points.csv") == points
+    kinds = {kind: sum(point.kind == kind for point in points) for kind in KINDS}
+    assert kinds["class 1"] + kinds["class 2"] == 300
+    assert min(kinds.values()) > 50
+    assert read_points(tmp_path / "none.csv") == []
+
+
+KINDS = ("class 1", "class 2", "support vector", "true border", "SVM border")
+
+
+@pytest.fixture
+def ax():
+    figure = pytest.importorskip("matplotlib.figure").Figure()
+    return figure.subplots()
+
+
+def test_the_fitted_law_is_drawn(growth, ax):
+    from limes.research.paper.figures import draw_support_growth
+
+    draw_support_growth(growth, ax)
+    x, y = ax.get_lines()[-1].get_data()
+    assert y[1] / y[0] == pytest.approx((x[1] / x[0]) ** support_law(growth).exponent)
+    assert any("paper: 0.38" in text.get_text() for text in ax.get_legend().get_texts())
+
+
+def timed(sizes, column, a_point):
+    """Return trials whose time is a constant and so much for each point."""
+    return [
+        row(setting=float(n), test_seconds=2000 * 1e-6 * (1 + a_point * n), **{column: n})
+        for n in sizes
+    ]
+
+
+def test_break_even_is_the_ratio_of_the_slopes(ax):
+    from limes.research.paper.figures import draw_break_even
+
+    machine = timed((100, 1000, 5000), "n_support", 0.04)
+    fast = timed((100, 1000, 3000), "n_borders", 0.001)
+    draw_break_even(machine, fast, ax)
+    whole_line, timed_line = ax.get_lines()[:2]
+    x, y = whole_line.get_data()
+    np.testing.assert_allclose(y, 40 * x, rtol=1e-6)
+    assert np.nanmax(timed_line.get_ydata()) <= 3000
+    assert "dashed: extrapolated" in whole_line.get_label()
+    assert ax.get_lines()[-1].get_label() == "timed: up to 3000 points, 5000 support vectors"
+
+
+def test_the_overview_has_a_panel_for_each_dataset():
+    pytest.importorskip("matplotlib")
+    from limes.research.paper.figures import draw_overview
+
+    rows = [BASE, whole(), borders(), row(dataset="heart"), *searched({8: 0.7, 16: 0.6})]
+    figure = draw_overview(rows)
+    titles = [ax.get_title() for ax in figure.axes if ax.get_title()]
+    assert titles == ["heart", "sat"]
+    sat = figure.axes[1]
+    fewer = next(line for line in sat.get_lines() if line.get_label() == "SVM on fewer rows")
+    assert fewer.get_ydata() == pytest.approx((0.8, 0.7, 0.6))
+
+
+def test_a_part_of_a_dataset_is_named_so():
+    pytest.importorskip("matplotlib")
+    from limes.research.paper.figures import draw_overview
+
+    figure = draw_overview([row(dataset="seismic", part="part")])
+    assert figure.axes[0].get_title() == "seismic (part)"
+
+
+def test_no_two_methods_look_alike():
+    from limes.research.paper.figures import STYLES
+
+    looks = [(style["color"], style["marker"]) for style in STYLES.values()]
+    assert len({*looks}) == len(looks)
+    assert len({style["marker"] for style in STYLES.values()}) == len(looks)
+
+
+def test_a_method_far_below_is_named_at_the_foot(ax):
+    from limes.research.paper.figures import draw_dataset
+
+    draw_dataset([BASE, borders(uncertainty_coefficient=0.2)], ax)
+    assert ax.get_ylim()[0] > 0.5
+    assert [text.get_text() for text in ax.texts] == ["0.20 ↓"]
+
+
+def test_nothing_is_drawn_of_no_rows(tmp_path):
+    pytest.importorskip("matplotlib")
+    from limes.research.paper.figures import save_figures
+
+    assert save_figures([], [], tmp_path) == []

@@ -1,0 +1,144 @@
+"""The fraction of training rows at which a machine is as good as borders."""
+
+import math
+
+import pytest
+
+from limes.research.paper.checks import judge
+from limes.research.paper.plan import (
+    find_tried,
+    fraction_of,
+    make_plan,
+    match_method,
+    search_fraction,
+)
+from tests.research.paper.cases import borders, fewer, row, searched, whole
+
+
+def falling(step):
+    return 1 - step / 100
+
+
+@pytest.mark.parametrize("target", [0.995, 0.98, 0.9, 0.755, 0.7])
+def test_the_match_is_the_nearest_of_all_fractions(target):
+    match = search_fraction(falling, target, 40)
+    assert match.is_final
+    assert abs(falling(match.step) - target) == min(
+        abs(falling(step) - target) for step in range(41)
+    )
+
+
+def test_the_whole_machine_matches_what_is_better():
+    assert search_fraction(falling, 1.1, 40).step == 0
+
+
+def test_the_smallest_fraction_matches_what_is_worse_than_all():
+    assert search_fraction(falling, 0.1, 40).step == 40
+
+
+def test_the_search_asks_for_few_fractions():
+    known = {0: 1.0}
+    while not (match := search_fraction(known.get, 0.87, 80)).is_final:
+        known[match.step] = falling(match.step)
+    assert match.step == 13
+    assert len(known) <= math.log2(80) + 2
+
+
+def test_without_trials_there_is_no_match():
+    assert match_method([whole()], "sat", "borders") is None
+    assert match_method([borders()], "sat", "borders") is None
+
+
+def test_a_fraction_is_judged_by_all_its_seeds():
+    rows = [whole(), borders()]
+    first = match_method(rows, "sat", "borders")
+    assert not first.is_final
+    rows += [fewer(first.step, 0.7, seed) for seed in range(4)]
+    assert match_method(rows, "sat", "borders") == first
+    rows.append(fewer(first.step, 0.7, 4))
+    assert match_method(rows, "sat", "borders") != first
+
+
+def run_search(rows, skill):
+    """Give the plan what it wants until it wants nothing more."""
+    (step,) = make_plan(datasets=["sat"], experiments=["subsampled"])
+    done = {one.trial for one in rows}
+    while wanted := [trial for trial in step.wanted(rows) if trial not in done]:
+        fraction = wanted[0].setting
+        n_train = int(4435 * fraction)
+        rows.append(
+            row(
+                **wanted[0]._asdict(),
+                uncertainty_coefficient=skill(fraction),
+                n_train=n_train,
+                test_seconds=0.5 * fraction,
+            )
+        )
+        done.add(wanted[0])
+    return rows
+
+
+def test_the_plan_ends_with_ten_trials_at_the_match():
+    rows = run_search([whole(), borders()], lambda fraction: 0.8 + 0.02 * math.log2(fraction))
+    verdict = judge(rows, "sat", "borders")
+    assert verdict.fraction == pytest.approx(fraction_of(16))
+    assert sorted(one.seed for one in verdict.machine) == list(range(10))
+    assert verdict.succeeds
+    assert verdict.speedup == pytest.approx(12.5)
+
+
+def misled(rows, n_more):
+    """Return the rows of a search whose match is worse than it seemed, by its later trials."""
+    searched = find_tried(rows, "sat", "borders").search().step
+    skills = {row.uncertainty_coefficient for row in rows if row.setting == fraction_of(searched)}
+    return searched, [fewer(searched, min(skills) - 0.1, seed) for seed in range(5, 5 + n_more)]
+
+
+def test_the_fraction_beside_a_match_that_misses_is_tried_as_often():
+    rows = [whole(), borders(), *searched({step: 0.8 - 0.0025 * step for step in range(1, 60)})]
+    step, more = misled(rows, 5)
+    assert match_method(rows, "sat", "borders") == (16, True)
+    assert match_method([*rows, *more], "sat", "borders") == (step - 1, False)
+    beside = [fewer(step - 1, 0.7625, seed) for seed in range(5, 10)]
+    assert match_method([*rows, *more, *beside], "sat", "borders") == (step - 1, True)
+
+
+def test_the_plan_tries_the_fraction_beside_a_match_that_misses():
+    seen = []
+
+    def skill(fraction):
+        seen.append(fraction)
+        return 0.8 + 0.02 * math.log2(fraction) - 0.06 * (seen.count(fraction) > 5)
+
+    rows = run_search([whole(), borders()], skill)
+    verdict = judge(rows, "sat", "borders")
+    tried = {one.setting for one in rows if one.method == "subsampled"}
+    often = {one for one in tried if sum(row.setting == one for row in rows) == 10}
+    skills = {
+        one: sum(row.uncertainty_coefficient for row in rows if row.setting == one) / 10
+        for one in often
+    }
+    assert len(often) > 1
+    assert abs(skills[verdict.fraction] - 0.76) == min(abs(one - 0.76) for one in skills.values())
+
+
+def test_of_all_fractions_tried_as_often_the_nearest_is_the_match():
+    skills = {step: 0.8 - 0.0025 * step for step in range(1, 60)} | {40: 0.76, 16: 0.764}
+    rows = [whole(), borders(), *searched(skills)]
+    assert match_method(rows, "sat", "borders") == (40, True)
+
+
+def test_borders_fail_where_the_machine_is_quicker():
+    slow = borders(test_seconds=10.0)
+    rows = run_search([whole(), slow], lambda fraction: 0.8 + 0.02 * math.log2(fraction))
+    assert judge(rows, "sat", "borders").word == "fails"
+
+
+def test_a_better_linear_classifier_is_marked():
+    better = row(method="linear", uncertainty_coefficient=0.9)
+    rows = [whole(), better, borders(uncertainty_coefficient=0.85)]
+    assert judge(rows, "sat", "borders").word == "succeeds*"
+
+
+def test_there_is_no_verdict_before_the_search_ends():
+    assert judge([whole(), borders(), *searched({30: 0.7})], "sat", "borders") is None

@@ -1,0 +1,209 @@
+"""Contracts of every source: gradients, borders, and the answers of the classifier itself."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.gaussian_process import GaussianProcessClassifier
+from sklearn.gaussian_process.kernels import RBF, DotProduct, Matern, RationalQuadratic, WhiteKernel
+from sklearn.linear_model import LogisticRegression, RidgeClassifier
+from sklearn.model_selection import GridSearchCV
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import PolynomialFeatures, StandardScaler
+from sklearn.svm import SVC, LinearSVC, NuSVC
+
+from limes.agf import AGFClassifier, KernelDensityClassifier
+from limes.datasets.sample_classes import SampleClassesClassifier, sample_classes
+from limes.fit.borders import find_borders
+from limes.sources.base import Known, as_source
+from limes.sources.pipelines import unwrap
+
+SMOOTH = {
+    "svc-rbf": SVC(C=5, gamma=0.5),
+    "svc-scale": SVC(gamma="scale"),
+    "svc-auto": SVC(gamma="auto"),
+    "svc-poly": SVC(kernel="poly", degree=3, coef0=1.0, gamma=0.5),
+    "svc-sigmoid": SVC(kernel="sigmoid", gamma=0.1, coef0=0.2),
+    "svc-linear": SVC(kernel="linear"),
+    "nusvc": NuSVC(nu=0.2, gamma=0.5),
+    "linear-svc": LinearSVC(),
+    "logistic": LogisticRegression(),
+    "discriminant": LinearDiscriminantAnalysis(),
+    "ridge": RidgeClassifier(),
+    "gp-rbf": GaussianProcessClassifier(2.0 * RBF(1.5), optimizer=None),
+    "gp-matern": GaussianProcessClassifier(Matern(2.0, nu=1.5), optimizer=None),
+    "gp-smooth-matern": GaussianProcessClassifier(Matern(2.0, nu=2.5), optimizer=None),
+    "gp-quadratic": GaussianProcessClassifier(
+        RationalQuadratic(1.5, 0.7) + WhiteKernel(0.1), optimizer=None
+    ),
+    "gp-product": GaussianProcessClassifier(
+        RBF(2.0) * DotProduct(1.0) + DotProduct(0.5) ** 2, optimizer=None
+    ),
+    "gp-noise": GaussianProcessClassifier(
+        WhiteKernel(0.5) * DotProduct(1.0) + RBF(1.0), optimizer=None
+    ),
+    "agf": AGFClassifier(),
+    "kernel-density": KernelDensityClassifier(bandwidth=0.8),
+    "calibrated": CalibratedClassifierCV(SVC(gamma=0.5), ensemble=True, cv=3),
+    "calibrated-pipeline": CalibratedClassifierCV(
+        make_pipeline(StandardScaler(), LinearSVC()), ensemble=False, cv=3
+    ),
+    "isotonic": CalibratedClassifierCV(LogisticRegression(), method="isotonic", cv=3),
+    "frozen": FrozenEstimator(SVC(gamma=0.5)),
+    "search": GridSearchCV(SVC(), {"gamma": [0.5]}, cv=2),
+    "generic-probabilities": MLPClassifier((8,), "tanh", random_state=0, max_iter=2000),
+    "pipeline": make_pipeline(StandardScaler(), SVC(gamma=0.5)),
+    "curved-pipeline": make_pipeline(StandardScaler(), PolynomialFeatures(), LogisticRegression()),
+}
+STEPPED = {
+    "neighbors": KNeighborsClassifier(15),
+    "forest": RandomForestClassifier(30, max_depth=4, random_state=0),
+}
+
+
+def central_differences(function, rows, step=1e-3):
+    """Return gradients to the fourth order in the step."""
+    gradients = np.empty_like(rows)
+    for j in range(rows.shape[1]):
+        shift = np.zeros(rows.shape[1])
+        shift[j] = step
+        near = function(rows + shift) - function(rows - shift)
+        far = function(rows + 2 * shift) - function(rows - 2 * shift)
+        gradients[:, j] = (8 * near - far) / (12 * step)
+    return gradients
+
+
+def assert_gradients_agree(border, rows):
+    """Compare on rows where the source is not so sure that its probabilities are 0 and 1."""
+    inside = rows[np.abs(border.decision(rows)) < 5][:40]
+    assert len(inside) > 20
+    expected = central_differences(border.decision, inside)
+    scale = np.linalg.norm(expected, axis=1, keepdims=True)
+    assert_allclose(border.gradient(inside) / scale, expected / scale, atol=1e-5)
+
+
+def fitted(model, X, y):
+    """Fit what may be frozen."""
+    if isinstance(model, FrozenEstimator):
+        return FrozenEstimator(model.estimator.fit(X, y))
+    if not hasattr(model, "fit"):
+        return model
+    return model.fit(X, y)
+
+
+def make_source(model, X, y, *, by_probability=False):
+    """Return a fitted model's source, and the rows in its space."""
+    inner, before = unwrap(fitted(model, X, y))
+    rows = X if before is None else before.apply(X)
+    codes = np.unique(y, return_inverse=True)[1]
+    return as_source(inner, Known(rows, codes, by_probability, np.random.default_rng(0))), rows
+
+
+@pytest.mark.parametrize("by_probability", [False, True])
+@pytest.mark.parametrize("name", SMOOTH)
+def test_gradient_agrees_with_central_differences(name, by_probability, moons):
+    if name == "isotonic":
+        pytest.skip("a step function has no gradient to compare with")
+    source, rows = make_source(SMOOTH[name], *moons, by_probability=by_probability)
+    assert_gradients_agree(source.pair(0, 1), rows)
+
+
+@pytest.mark.parametrize("border", ["pair", "one_vs_rest"])
+@pytest.mark.parametrize(
+    "name",
+    ["svc-rbf", "linear-svc", "logistic", "gp-rbf", "agf", "kernel-density"],
+)
+def test_gradient_of_many_classes_agrees_with_central_differences(name, border, blobs):
+    X, y = blobs[0][::3], blobs[1][::3]
+    source, rows = make_source(SMOOTH[name], X, y)
+    if border == "one_vs_rest":
+        assert_gradients_agree(source.one_vs_rest(2), rows)
+    else:
+        assert_gradients_agree(source.pair(1, 3), rows[np.isin(y, source.classes[[1, 3]])])
+
+
+def test_gradient_of_the_sample_classes_agrees_with_central_differences():
+    X, y = sample_classes(100, random_state=0)
+    source, rows = make_source(SampleClassesClassifier(), X, y)
+    assert_gradients_agree(source.pair(0, 1), rows)
+
+
+@pytest.mark.parametrize("name", [name for name in SMOOTH if name != "isotonic"])
+def test_decision_is_below_tolerance_at_every_border_point(name, moons):
+    source, rows = make_source(SMOOTH[name], *moons)
+    border = source.pair(0, 1)
+    values = border.decision(rows)
+    below, above = rows[values < 0][:100], rows[values > 0][:100]
+    n_lines = min(len(below), len(above))
+    points, normals = find_borders(border, below[:n_lines], above[:n_lines], tolerance=1e-5)
+    assert np.abs(border.decision(points)).max() < 1e-5
+    assert np.isfinite(normals).all()
+
+
+@pytest.mark.parametrize("name", [*SMOOTH, *STEPPED])
+def test_the_side_of_the_border_is_the_class_that_predict_names(name, moons):
+    X, y = moons
+    model = {**SMOOTH, **STEPPED}[name]
+    source, rows = make_source(model, X, y)
+    values = source.pair(0, 1).decision(rows)
+    is_clear = np.abs(values) > 1e-9
+    assert_array_equal((values > 0)[is_clear], model.predict(X)[is_clear] == 1)
+    assert_array_equal(source.codes(rows), model.predict(X))
+
+
+@pytest.mark.parametrize("name", ["svc-rbf", "nusvc", "logistic", "gp-rbf", "agf", "neighbors"])
+def test_codes_are_the_labels_of_many_classes(name, blobs):
+    X, y = blobs
+    model = {**SMOOTH, **STEPPED}[name]
+    source, rows = make_source(model, X, y)
+    assert_array_equal(source.classes[source.codes(rows)], model.predict(X))
+
+
+@pytest.mark.parametrize("name", ["gp-rbf", "gp-matern", "logistic", "calibrated", "agf"])
+def test_probabilities_are_those_of_the_classifier(name, blobs):
+    X, y = blobs
+    is_two = np.isin(y, ["ash", "birch"])
+    model = SMOOTH[name]
+    source, rows = make_source(model, X[is_two], y[is_two])
+    # scikit-learn averages the sigmoid of a Gaussian process by an approximation.
+    tolerance = 2e-4 if name.startswith("gp") else 1e-9
+    assert_allclose(source.probabilities(rows), model.predict_proba(X[is_two]), atol=tolerance)
+
+
+@pytest.mark.parametrize("name", STEPPED)
+def test_a_stepped_source_has_borders_with_a_direction(name, moons):
+    source, rows = make_source(STEPPED[name], *moons)
+    border = source.pair(0, 1)
+    values = border.decision(rows)
+    below, above = rows[values < 0][:50], rows[values > 0][:50]
+    points, normals = find_borders(border, below, above, tolerance=1e-5)
+    assert np.linalg.norm(normals, axis=1).min() > 0
+    assert np.isfinite(points).all()
+
+
+def test_probability_border_of_an_svm_is_where_platts_sigmoid_is_one_half(moons):
+    X, y = moons
+    svc = SVC(gamma=1.0, class_weight={0: 5.0, 1: 1.0}).fit(X, y)
+    known = Known(X, y, True, np.random.default_rng(0))
+    source = as_source(svc, known)
+    decision = source.pair(0, 1).decision(X)
+    expected = 0.5 * (source.slopes[0] * svc.decision_function(X) + source.shifts[0])
+    assert_allclose(decision, expected, rtol=1e-9, atol=1e-12)
+    assert abs(source.shifts[0]) > 0.1
+
+
+def test_a_function_of_rows_is_a_source():
+    rows = np.random.default_rng(0).normal(size=(50, 2))
+    source = as_source(lambda X: X[:, 0] - 1, Known(rows, None, False, np.random.default_rng(0)))
+    assert_allclose(source.pair(0, 1).gradient(rows), np.tile([1.0, 0.0], (50, 1)), atol=1e-8)
+    assert_allclose(source.pair(0, 1).decision(rows), rows[:, 0] - 1)
+
+
+def test_what_has_no_decision_value_is_refused():
+    with pytest.raises(TypeError, match="got 42"):
+        as_source(42, Known(np.zeros((1, 1)), None, False, np.random.default_rng(0)))
