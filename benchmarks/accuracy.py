@@ -31,7 +31,7 @@ from limes.datasets import list_datasets, parameters
 from limes.libsvm.training import standardizer
 from limes.research.problems import load_problem
 from limes.scores import brier_score, uncertainty_coefficient
-from limes.sources.base import Known, as_source
+from limes.sources.base import SourceContext, as_source
 
 DOCS = Path(__file__).parent.parent / "docs"
 ROWS, PAGE = DOCS / "accuracy" / "rows.csv", DOCS / "accuracy.md"
@@ -104,10 +104,12 @@ def measure(name, seed):
     seconds = time.process_time() - start
     scaler, machine = model[:-1], model[-1]
     rows = scaler.transform(problem.X_train)
-    codes = np.searchsorted(machine.classes_, problem.y_train)
-    source = as_source(machine, Known(rows, codes, False, np.random.default_rng(seed)))
+    class_index = np.searchsorted(machine.classes_, problem.y_train)
+    source = as_source(
+        machine, SourceContext(rows, class_index, False, np.random.default_rng(seed))
+    )
     asked = scaler.transform(problem.X_test)
-    wanted = machine.classes_[source.codes(asked)]
+    wanted = machine.classes_[source.predict_index(asked)]
     found = fast.predict(problem.X_test)
     truth, classes = problem.y_test, machine.classes_
     chosen = next(trial for trial in fast.tradeoff_ if trial.is_chosen)

@@ -130,13 +130,13 @@ def whole_against_kernel(model: Model, n_rows: int, n_turns: int) -> str:
 def bare_kernel(model: Model, rows: np.ndarray) -> Callable[[], object]:
     """Return the quickest call of the core that leads to the class of each row."""
     maps = model.fast.scheme_.compiled
-    codes = np.empty(len(rows), dtype=np.int32)
+    class_index = np.empty(len(rows), dtype=np.int32)
     try:
-        maps.classify(rows[:1], codes[:1])
+        maps.classify(rows[:1], class_index[:1])
     except (ValueError, RuntimeError):  # maps that cannot name a class by themselves
         values = np.empty((len(rows), maps.n_values), dtype=maps.dtype)
         return lambda: maps.decide(rows, values)
-    return lambda: maps.classify(rows, codes)
+    return lambda: maps.classify(rows, class_index)
 
 
 def two_threads_against_one(model: Model, n_rows: int, n_turns: int) -> str:

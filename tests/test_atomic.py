@@ -8,7 +8,7 @@ import textwrap
 
 import pytest
 
-from limes.atomic import replacing
+from limes.atomic import atomic_write
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def old(tmp_path):
 
 
 def write(path, data=b"new"):
-    with replacing(path) as stream:
+    with atomic_write(path) as stream:
         stream.write(data)
 
 
@@ -34,7 +34,7 @@ def test_a_full_disk_leaves_the_old_file_and_nothing_else(old):
         yield b"ne"
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    with pytest.raises(OSError, match="No space left") as raised, replacing(old) as stream:
+    with pytest.raises(OSError, match="No space left") as raised, atomic_write(old) as stream:
         stream.writelines(pieces())
     assert raised.value.filename == str(old)
     assert old.read_bytes() == b"old"
@@ -92,7 +92,7 @@ def test_a_killed_writer_leaves_the_old_file_or_the_new_one(old, moment):
 
 
 def test_an_interrupt_leaves_nothing_behind(old):
-    with pytest.raises(KeyboardInterrupt), replacing(old):
+    with pytest.raises(KeyboardInterrupt), atomic_write(old):
         raise KeyboardInterrupt
     assert os.listdir(old.parent) == [old.name]
 

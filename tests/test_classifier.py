@@ -400,9 +400,9 @@ class TestBadInput:
     def test_a_class_of_the_source_that_y_lacks_is_named(self, blobs):
         X, y = blobs
         model = SVC().fit(X, y)
-        is_kept = y != "cedar"
+        is_good_enough = y != "cedar"
         with pytest.raises(ValueError, match="no row of the class 'cedar'"):
-            accelerate(model, X[is_kept], y[is_kept])
+            accelerate(model, X[is_good_enough], y[is_good_enough])
 
     def test_one_class_has_no_border(self, moons):
         with pytest.raises(ValueError, match=r"at least two classes.*one class"):

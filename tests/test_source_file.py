@@ -10,19 +10,19 @@ from limes.agf import AGFClassifier, KernelDensityClassifier
 from limes.libsvm import LibsvmClassifier
 from limes.libsvm.training import liblinear_classifier, standardizer
 from limes.model.container import write_container
-from limes.model.svm import SvmMachine
+from limes.model.svm import TrainedSvm
 from limes.source_file import is_source, read_source, write_source
 
 
-def machine(X, y, **options):
+def svm(X, y, **options):
     svc = SVC(**options).fit(X, y)
     sigmoids = np.array([[-1.0], [0.25]]) if len(svc.classes_) == 2 else None
-    return LibsvmClassifier(SvmMachine.from_sklearn(svc), svc.classes_, sigmoids=sigmoids)
+    return LibsvmClassifier(TrainedSvm.from_sklearn(svc), svc.classes_, sigmoids=sigmoids)
 
 
 MAKERS = {
-    "svm": lambda X, y: machine(X, y),
-    "polynomial": lambda X, y: machine(X, y, kernel="poly", degree=2, coef0=1.0),
+    "svm": lambda X, y: svm(X, y),
+    "polynomial": lambda X, y: svm(X, y, kernel="poly", degree=2, coef0=1.0),
     "agf": lambda X, y: AGFClassifier(n_neighbors=30).fit(X, y),
     "kde": lambda X, y: KernelDensityClassifier().fit(X, y),
     "linear": lambda X, y: liblinear_classifier(2, fit_intercept=True).fit(X, y),
@@ -57,7 +57,7 @@ def test_constant_features_are_dropped_again(moons, tmp_path):
     X, y = moons
     wide = np.column_stack([np.full(len(X), 7.0), X])
     steps = standardizer().fit(wide)
-    model = make_pipeline(steps, machine(steps.transform(wide), y))
+    model = make_pipeline(steps, svm(steps.transform(wide), y))
     write_source(model, tmp_path / "m", names=("c", "x", "y"))
     found, names = read_source(tmp_path / "m")
     assert names == ("c", "x", "y")
@@ -70,7 +70,7 @@ def test_what_a_file_cannot_hold_is_refused(moons, tmp_path):
     with pytest.raises(TypeError, match="cannot hold a SVC"):
         write_source(SVC().fit(X, y), tmp_path / "m")
     with pytest.raises(TypeError, match=r"can hold standardizer\(\) before a model"):
-        write_source(make_pipeline(standardizer().fit(X)[1:], machine(X, y)), tmp_path / "m")
+        write_source(make_pipeline(standardizer().fit(X)[1:], svm(X, y)), tmp_path / "m")
     assert not list(tmp_path.iterdir())
 
 
@@ -123,7 +123,7 @@ def test_the_file_that_the_others_are_made_from_is_good(tmp_path):
 
 
 def test_a_file_cut_short_is_refused(moons, tmp_path):
-    write_source(machine(*moons), tmp_path / "m")
+    write_source(svm(*moons), tmp_path / "m")
     data = (tmp_path / "m").read_bytes()
     (tmp_path / "m").write_bytes(data[:-10])
     with pytest.raises(ValueError, match="is it cut short"):

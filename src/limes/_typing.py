@@ -7,6 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array: TypeAlias = NDArray[np.float64]
-Codes: TypeAlias = NDArray[np.intp]  # class numbers, or row numbers
+Indices: TypeAlias = NDArray[np.intp]  # class numbers, or row numbers
 Labels: TypeAlias = NDArray[Any]
 Decision: TypeAlias = Callable[[Array], Array]

@@ -22,7 +22,7 @@ else:
 
 
 @contextmanager
-def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Open a file for writing that appears under its name only when it is complete.
 
     The bytes go to another file beside it, reach the disk, and are then renamed: whatever happens,
@@ -34,7 +34,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder, "note.txt")
-    ...     with replacing(path) as stream:
+    ...     with atomic_write(path) as stream:
     ...         _ = stream.write(b"whole")
     ...     path.read_bytes(), len(os.listdir(folder))
     (b'whole', 1)

@@ -18,12 +18,18 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from limes._core.hardware import check_jobs
 from limes._typing import Array, Labels
 from limes.fit.borders import PLACEMENTS
-from limes.fit.config import Settings, Targets
-from limes.fit.pipeline import survey
-from limes.fit.synthetic import rows_without_data
-from limes.fit.validation import Judges
+from limes.fit.config import FitOptions, Limits
+from limes.fit.pipeline import fit_model
+from limes.fit.synthetic import rows_from_training_rows
+from limes.fit.validation import ValidationSet
 from limes.model.file import StoredModel, describe, read_model, restore, write_model
-from limes.model.model import find_codes, find_labels, find_probabilities, find_values, threads_for
+from limes.model.model import (
+    find_class_index,
+    find_labels,
+    find_probabilities,
+    find_values,
+    threads_for,
+)
 from limes.model.schemes import SCHEMES, Scheme
 from limes.report import Report, compare, pickled_size
 from limes.sources.generic import with_feature_names
@@ -361,11 +367,11 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     def _find_borders(self, source: Any, X: Any, y: Labels | None) -> Self:
         """Learn from a fitted source."""
-        found = survey(
+        found = fit_model(
             source,
             X,
             y,
-            settings=self._settings(),
+            options=self._settings(),
             scheme=self.scheme,
             refine=self.refine,
             by_probability=self.border == "probability",
@@ -381,7 +387,7 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self.one_sided_ = [
             place for place, one in enumerate(found.scheme.maps) if not one.normals.any()
         ]
-        self._measure_agreement(found.judged, found.judges)
+        self._measure_agreement(found.judged, found.validation)
         self.tradeoff_ = found.trials
         self.placement_ = found.placement
         return self
@@ -391,25 +397,25 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         if hasattr(self.estimator_, "predict"):
             return np.asarray(with_feature_names(self.estimator_, self.estimator_.predict)(rows))
         scores = np.asarray(self.estimator_(rows))
-        codes = scores > 0 if scores.ndim == 1 else scores.argmax(axis=1)
-        return self.classes_[codes.astype(np.intp)]
+        class_index = scores > 0 if scores.ndim == 1 else scores.argmax(axis=1)
+        return self.classes_[class_index.astype(np.intp)]
 
-    def _measure_agreement(self, scheme: Scheme, judges: Judges) -> None:
+    def _measure_agreement(self, scheme: Scheme, validation: ValidationSet) -> None:
         """Compare with the source on rows that the search had not seen then."""
-        n_threads = threads_for(judges.rows, self.n_jobs)
-        own = find_codes(scheme, judges.rows, n_threads=n_threads)
-        self.agreement_, self.agreement_error_ = judges.agreement(own)
+        n_threads = threads_for(validation.rows, self.n_jobs)
+        own = find_class_index(scheme, validation.rows, n_threads=n_threads)
+        self.agreement_, self.agreement_error_ = validation.agreement(own)
 
-    def _settings(self) -> Settings:
+    def _settings(self) -> FitOptions:
         """Return the parameters of the search, what is left to us filled in."""
-        return Settings(
+        return FitOptions(
             n_borders=None if self.n_borders == "auto" else int(self.n_borders),
             placement=self.placement,
             blend=None if self.blend == "auto" else int(self.blend),
             tolerance=self.tolerance,
-            level=float(np.arctanh(self.threshold)),
+            decision_offset=float(np.arctanh(self.threshold)),
             double=self.dtype == "float64",
-            targets=Targets(self.min_agreement, self.max_cost, self.max_time_us, self.max_bytes),
+            limits=Limits(self.min_agreement, self.max_cost, self.max_time_us, self.max_bytes),
         )
 
 
@@ -501,7 +507,7 @@ def accelerate(
     if hasattr(model, "fit"):
         check_is_fitted(model)
     if X is None:
-        X = _made_rows(model, y, random_state)
+        X = _synthetic_rows(model, y, random_state)
     check_same_features(model, X)
     options = {"accept_sparse": "csr", "dtype": (np.float64, np.float32)}
     if y is None:
@@ -510,12 +516,12 @@ def accelerate(
     return fast._find_borders(model, rows, labels)
 
 
-def _made_rows(model: Any, y: ArrayLike | None, random_state: Any) -> ArrayLike:
+def _synthetic_rows(model: Any, y: ArrayLike | None, random_state: Any) -> ArrayLike:
     """Make rows from what the model keeps, and say what that costs."""
     if y is not None:
         raise ValueError("y has labels, but X has no rows that they belong to: give both, or none.")
     seed = check_random_state(random_state).randint(2**31)
-    rows = rows_without_data(model, np.random.default_rng(seed))
+    rows = rows_from_training_rows(model, np.random.default_rng(seed))
     warnings.warn(
         f"without rows, {len(rows)} were made around those that the model keeps: agreement is "
         "measured on such rows, and may be lower on real ones. Give X, rows like those to be "

@@ -91,7 +91,7 @@ def draw_borders(fast: BordersClassifier, X: ArrayLike, y: ArrayLike, ax: "Axes"
     ax.legend(loc="best", fontsize="small", framealpha=0.9)
 
 
-def draw_tradeoff(fast: BordersClassifier, ax: "Axes | None" = None) -> "Axes":
+def draw_candidates(fast: BordersClassifier, ax: "Axes | None" = None) -> "Axes":
     """Draw what was tried: disagreement with the source over the cost of a row.
 
     Parameters
@@ -186,9 +186,15 @@ def _draw_regions(fast: BordersClassifier, X: Any, ax: "Axes") -> None:
     margin = 0.05 * (high - low)
     axes = [np.linspace(low[j] - margin[j], high[j] + margin[j], GRID) for j in range(2)]
     grid = np.stack(np.meshgrid(*axes), axis=-1).reshape(-1, 2)
-    codes = np.searchsorted(fast.classes_, fast.predict(grid)).reshape(GRID, GRID)
+    class_index = np.searchsorted(fast.classes_, fast.predict(grid)).reshape(GRID, GRID)
     n_classes = len(fast.classes_)
     shades = ListedColormap([COLOURS[place % len(COLOURS)] for place in range(n_classes)])
     ax.pcolormesh(
-        *axes, codes, cmap=shades, vmin=-0.5, vmax=n_classes - 0.5, alpha=0.15, rasterized=True
+        *axes,
+        class_index,
+        cmap=shades,
+        vmin=-0.5,
+        vmax=n_classes - 0.5,
+        alpha=0.15,
+        rasterized=True,
     )

@@ -15,11 +15,11 @@ from sklearn.svm import LinearSVC
 
 import limes
 from limes.agf import AGFClassifier, KernelDensityClassifier
-from limes.atomic import replacing
+from limes.atomic import atomic_write
 from limes.libsvm import LibsvmClassifier
 from limes.model.container import Container, read_container, write_container
 from limes.model.kernels import Kernel
-from limes.model.svm import SvmMachine
+from limes.model.svm import TrainedSvm
 
 Arrays = dict[str, NDArray[Any]]
 Plain = dict[str, float | int | str | None]
@@ -53,7 +53,7 @@ def write_source(
         "plain": plain,
         "names": list(arrays),
     }
-    with replacing(path) as stream:
+    with atomic_write(path) as stream:
         write_container(stream, header, list(arrays.values()))
 
 
@@ -101,7 +101,7 @@ def _take(model: Any) -> tuple[str, Plain, Arrays]:
 
 def _take_svm(model: LibsvmClassifier) -> tuple[str, Plain, Arrays]:
     """Return a support vector machine."""
-    machine, kernel = model.machine, model.machine.kernel
+    svm, kernel = model.svm, model.svm.kernel
     plain: Plain = {
         "svm_type": model.svm_type,
         "kernel": kernel.name,
@@ -110,10 +110,10 @@ def _take_svm(model: LibsvmClassifier) -> tuple[str, Plain, Arrays]:
         "coef0": float(kernel.coef0),
     }
     arrays = {
-        "vectors": machine.vectors,
-        "dual_coef": machine.dual_coef,
-        "intercepts": machine.intercepts,
-        "n_support": machine.n_support.astype(np.int64),
+        "vectors": svm.vectors,
+        "dual_coef": svm.dual_coef,
+        "intercepts": svm.intercepts,
+        "n_support": svm.n_support.astype(np.int64),
         "labels": model.labels,
     }
     if model.sigmoids is not None:
@@ -124,10 +124,10 @@ def _take_svm(model: LibsvmClassifier) -> tuple[str, Plain, Arrays]:
 def _take_training(model: AGFClassifier | KernelDensityClassifier) -> Arrays:
     """Return the rows that a classifier remembers, and their labels."""
     training = model._training
-    codes = np.argmax(model._votes, axis=1)
+    class_index = np.argmax(model._votes, axis=1)
     return {
         "rows": training.rows * training.scale + training.centre,
-        "labels": model.classes_[codes],
+        "labels": model.classes_[class_index],
     }
 
 
@@ -187,16 +187,16 @@ def _make_svm(plain: Plain, arrays: Arrays) -> LibsvmClassifier:
     gamma, degree, coef0 = (_number(plain, key) for key in ("gamma", "degree", "coef0"))
     names = ("vectors", "dual_coef", "intercepts", "n_support")
     parts = {name: arrays[name] for name in names}
-    machine = SvmMachine(Kernel(str(plain["kernel"]), gamma, int(degree), coef0), **parts)
+    svm = TrainedSvm(Kernel(str(plain["kernel"]), gamma, int(degree), coef0), **parts)
     labels = arrays["labels"].copy()
-    n_classes = machine.n_classes
+    n_classes = svm.n_classes
     sigmoids = arrays.get("sigmoids")
     if labels.shape != (n_classes,) or len(np.unique(labels)) < n_classes:
         raise ValueError(f"{n_classes} labels that differ, got the shape {labels.shape!r}")
     if sigmoids is not None and sigmoids.shape != (2, n_classes * (n_classes - 1) // 2):
         raise ValueError(f"sigmoids of the shape {sigmoids.shape!r}")
     svm_type = str(plain["svm_type"])
-    return LibsvmClassifier(machine, labels, svm_type=svm_type, sigmoids=sigmoids)
+    return LibsvmClassifier(svm, labels, svm_type=svm_type, sigmoids=sigmoids)
 
 
 def _make_agf(plain: Plain, arrays: Arrays) -> AGFClassifier:
@@ -263,17 +263,17 @@ def _fill(model: Any, **attributes: NDArray[Any]) -> Any:
 
 def _make_steps(arrays: Arrays) -> list[tuple[str, Any]]:
     """Return the steps before a classifier."""
-    is_kept, mean, scale = arrays["is_kept"], arrays["mean"], arrays["scale"]
+    is_good_enough, mean, scale = arrays["is_kept"], arrays["mean"], arrays["scale"]
     # A row divided by less than this is beyond floats, whatever it is.
     least = np.finfo(np.float64).tiny
-    if is_kept.ndim != 1 or is_kept.dtype != np.bool_ or not (scale >= least).all():
+    if is_good_enough.ndim != 1 or is_good_enough.dtype != np.bool_ or not (scale >= least).all():
         raise ValueError("steps that do not scale")
     vary = VarianceThreshold()
-    vary.variances_, vary.n_features_in_ = is_kept.astype(np.float64), len(is_kept)
+    vary.variances_, vary.n_features_in_ = is_good_enough.astype(np.float64), len(is_good_enough)
     standard = StandardScaler()
     standard.mean_, standard.scale_, standard.var_ = mean, scale, scale**2
     standard.n_features_in_ = standard.n_samples_seen_ = len(mean)
-    if mean.shape != (int(is_kept.sum()),) or scale.shape != mean.shape:
+    if mean.shape != (int(is_good_enough.sum()),) or scale.shape != mean.shape:
         raise ValueError(f"scales of the shapes {mean.shape!r} and {scale.shape!r}")
     return [("vary", vary), ("scale", standard)]
 

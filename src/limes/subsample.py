@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
 from sklearn.utils import check_random_state, column_or_1d
 
-from limes._typing import Codes
+from limes._typing import Indices
 
 # A size of 28.999999999999996 stands for 29: the product of a fraction and a count may fall
 # short of a whole number by rounding, never by this much.
@@ -54,11 +54,13 @@ def subsample_rows(
     """
     if method not in SIZES:
         raise ValueError(f"method must be one of {sorted(SIZES)}, got {method!r}.")
-    _, codes, class_sizes = np.unique(column_or_1d(y), return_inverse=True, return_counts=True)
+    _, class_index, class_sizes = np.unique(
+        column_or_1d(y), return_inverse=True, return_counts=True
+    )
     kept_sizes = SIZES[method](class_sizes, fraction)
     rng = check_random_state(random_state)
     kept = [
-        rng.permutation(np.flatnonzero(codes == code))[:size]
+        rng.permutation(np.flatnonzero(class_index == code))[:size]
         for code, size in enumerate(kept_sizes)
     ]
     return np.sort(np.concatenate(kept))
@@ -150,17 +152,17 @@ def _round_down(sizes: NDArray[np.float64]) -> NDArray[np.int64]:
     return np.maximum(np.floor(sizes + ROUNDING), 1).astype(np.int64)
 
 
-def place_in_class(codes: Codes) -> Codes:
+def rank_within_class(class_index: Indices) -> Indices:
     """Return how many earlier rows have the same class.
 
     Examples
     --------
-    >>> place_in_class(np.array([2, 0, 2, 2, 0]))
+    >>> rank_within_class(np.array([2, 0, 2, 2, 0]))
     array([0, 0, 1, 2, 1])
     """
-    order = np.argsort(codes, kind="stable")
-    counts = np.bincount(codes)
+    order = np.argsort(class_index, kind="stable")
+    counts = np.bincount(class_index)
     starts = np.cumsum(counts) - counts
-    place = np.empty(len(codes), dtype=np.intp)
-    place[order] = np.arange(len(codes)) - starts[codes[order]]
+    place = np.empty(len(class_index), dtype=np.intp)
+    place[order] = np.arange(len(class_index)) - starts[class_index[order]]
     return place

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from limes._core import cpu_paths, factor_functions
+from limes._core import cpu_paths, split_common_slopes
 from tests._core import reference as definition
 from tests._core.reference import factored_spec, normal, random_spec, small_integers
 
@@ -23,7 +23,7 @@ def test_functions_that_share_a_part_follow_the_definition(path, shape, blend):
     rng = np.random.default_rng(n_points + blend)
     spec = factored_spec(rng, n_points, n_features, n_search, n_values=n_values, blend=blend)
     projection = spec.options["projection"]
-    assert factor_functions(spec.maps[0][2], projection, blend) is not None
+    assert split_common_slopes(spec.maps[0][2], projection, blend) is not None
     X = spec.center + normal(rng, (150, n_features))
     expected = definition.decide(spec, X)
     assert_allclose(spec.build(cpu=path, double=True).decide(X), expected, rtol=1e-7, atol=1e-7)
@@ -87,9 +87,9 @@ def test_functions_of_their_own_are_not_factored():
     projection = normal(rng, (40, 5))
     own = normal(rng, (10, 2, 40))
     shared = normal(rng, (2, 40)) + normal(rng, (10, 2, 5)) @ projection.T
-    assert factor_functions(own, projection, 8) is None
-    assert factor_functions(shared, projection, 1) is None
-    base, local = factor_functions(shared, projection, 8)
+    assert split_common_slopes(own, projection, 8) is None
+    assert split_common_slopes(shared, projection, 1) is None
+    base, local = split_common_slopes(shared, projection, 8)
     assert_allclose(base + local @ projection.T, shared, rtol=0, atol=1e-12)
 
 
@@ -98,7 +98,7 @@ def test_functions_are_not_factored_where_that_would_cost_digits():
     projection = np.column_stack([np.ones(40), np.ones(40) + 1e-9 * normal(rng, 40)])
     local = 1e6 * normal(rng, (10, 1, 2)) * [1.0, -1.0]
     functions = local @ projection.T - local.sum(axis=2, keepdims=True)
-    assert factor_functions(functions, projection, 8) is None
+    assert split_common_slopes(functions, projection, 8) is None
 
 
 @pytest.mark.parametrize("path", PATHS)

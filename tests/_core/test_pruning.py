@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from limes._core import cpu_paths
-from limes._core.packing import FEWEST_POINTS, group_points
+from limes._core.packing import FEWEST_POINTS, cluster_points
 from tests._core.reference import Spec, normal, random_spec, small_integers
 
 PATHS = cpu_paths()
@@ -28,7 +28,7 @@ def distance_spec(points, *, scale=1.0, center=0.0):
 
 def assert_grouping_changes_nothing(spec, X, path, double):
     weights, biases, _, _ = spec.maps[0]
-    assert group_points(weights, biases) is not None
+    assert cluster_points(weights, biases) is not None
     grouped = spec.build(cpu=path, double=double)
     plain = spec.build(cpu=path, double=double, grouped=False)
     assert_array_equal(grouped.nearest(X), plain.nearest(X))
@@ -78,7 +78,7 @@ def test_the_metric_of_scaled_features_is_found():
     rng = np.random.default_rng(4)
     scale = np.array([0.1, 1.0, 20.0])
     spec = distance_spec(rng.normal(size=(1200, 3)) * scale, scale=scale)
-    _, origin, squares, constant = group_points(*spec.maps[0][:2])
+    _, origin, squares, constant = cluster_points(*spec.maps[0][:2])
     assert_allclose(squares, scale**2, rtol=1e-6)
     assert_allclose(origin / scale, 0.0, atol=1e-6)
     assert abs(constant) < 1e-6
@@ -97,14 +97,14 @@ def test_rows_that_are_nan_or_infinite_are_searched_as_without_groups(path):
 def test_scores_that_are_no_distances_are_not_grouped():
     rng = np.random.default_rng(6)
     weights = rng.normal(size=(1500, 3))
-    assert group_points(weights, rng.normal(size=1500)) is None
-    assert group_points(weights, -0.5 * np.sum(weights**2, axis=1)) is None
-    assert group_points(np.full((1500, 3), np.nan), np.zeros(1500)) is None
+    assert cluster_points(weights, rng.normal(size=1500)) is None
+    assert cluster_points(weights, -0.5 * np.sum(weights**2, axis=1)) is None
+    assert cluster_points(np.full((1500, 3), np.nan), np.zeros(1500)) is None
 
 
 def test_small_maps_are_not_grouped():
     spec = random_spec(np.random.default_rng(7), FEWEST_POINTS - 1, 3)
-    assert group_points(*spec.maps[0][:2]) is None
+    assert cluster_points(*spec.maps[0][:2]) is None
 
 
 def test_a_blend_searches_plainly():

@@ -31,9 +31,9 @@ def check_rule(classifier, X):
     """Rows alone, together and in threads, some of them beyond the range."""
     X = X.copy()
     X[::5] *= 3e37
-    predict_one, codes = classifier.predictor(), classifier.classify(X).tolist()
-    assert predict_one(X) == [predict_one(row) for row in X] == codes
-    assert classifier.classify(X, n_threads=2).tolist() == codes
+    predict_one, class_index = classifier.predictor(), classifier.classify(X).tolist()
+    assert predict_one(X) == [predict_one(row) for row in X] == class_index
+    assert classifier.classify(X, n_threads=2).tolist() == class_index
     X[3, 1] = np.nan
     assert classifier.label(X, np.array(["a", "b", "c"]))[1] == 3
 

@@ -53,8 +53,8 @@ def test_gradient_agrees_with_central_differences(model, n_features, n_classes):
     X, y, rows = make_problem(n_features, n_classes)
     # Bandwidths shrink near a training row, and steps with them; rounding is 1e-13 a step.
     steps = 2e-4 * cdist(rows, X).min(axis=1)
-    is_kept = keep_neighbours(model, X, rows, reach=2 * steps)
-    rows, steps = rows[is_kept], steps[is_kept]
+    is_good_enough = keep_neighbours(model, X, rows, reach=2 * steps)
+    rows, steps = rows[is_good_enough], steps[is_good_enough]
     gradient = model.fit(X, y).proba_gradient(rows)
     expected = central_differences(model, rows, steps)
     scale, noise = np.abs(expected).max(axis=(1, 2)), 1e-13 / steps

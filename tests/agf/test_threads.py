@@ -6,7 +6,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from limes.agf import AGFClassifier
 from limes.agf.neighbours import MOST_FEATURES_THREADED as MOST_FEATURES
-from limes.agf.neighbours import calm_blas
+from limes.agf.neighbours import single_blas_thread
 
 
 def blas_threads():
@@ -22,18 +22,18 @@ def two_blas_threads():
 
 
 def test_one_thread_within_and_all_afterwards():
-    with calm_blas(MOST_FEATURES):
+    with single_blas_thread(MOST_FEATURES):
         assert blas_threads() == {1}
     assert blas_threads() == {2}
 
 
 def test_wide_rows_keep_all_threads():
-    with calm_blas(MOST_FEATURES + 1):
+    with single_blas_thread(MOST_FEATURES + 1):
         assert blas_threads() == {2}
 
 
 def test_threads_come_back_after_an_error():
-    with pytest.raises(RuntimeError), calm_blas(3):
+    with pytest.raises(RuntimeError), single_blas_thread(3):
         raise RuntimeError
     assert blas_threads() == {2}
 

@@ -15,8 +15,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import limes
 from limes.cli import terminal
-from limes.cli.main import JOBS, main, make_parser
-from limes.cli.predict import read_ahead
+from limes.cli.main import COMMANDS, main, make_parser
+from limes.cli.predict import prefetch
 from limes.files import RowOptions, create_rows, read_rows
 
 pytest.importorskip("pyarrow")
@@ -75,7 +75,7 @@ def test_help_does_not_import_what_takes_long():
     assert found.stdout.strip() == "[]"
 
 
-@pytest.mark.parametrize("job", JOBS)
+@pytest.mark.parametrize("job", COMMANDS)
 def test_each_job_has_a_help_with_an_example(job, capsys):
     with pytest.raises(SystemExit) as stop:
         main([job, "--help"])
@@ -84,7 +84,7 @@ def test_each_job_has_a_help_with_an_example(job, capsys):
     assert f"limes {job}" in text.partition("example:\n")[2]
 
 
-@pytest.mark.parametrize("job", JOBS)
+@pytest.mark.parametrize("job", COMMANDS)
 def test_the_words_of_each_example_are_understood(job, capsys):
     parser = make_parser()
     with pytest.raises(SystemExit):
@@ -620,9 +620,9 @@ def test_pieces_read_ahead_come_in_order_and_errors_come_through():
         raise OSError("gone")
 
     found = []
-    with pytest.raises(OSError, match="gone"), read_ahead(pieces()) as ahead:
+    with pytest.raises(OSError, match="gone"), prefetch(pieces()) as ahead:
         found.extend(ahead)
-    with read_ahead(iter(range(1000))) as ahead:
+    with prefetch(iter(range(1000))) as ahead:
         assert next(ahead) == 0
 
 
@@ -634,6 +634,6 @@ def test_reading_ahead_stops_when_the_work_stops():
             taken.append(number)
             yield number
 
-    with read_ahead(pieces()) as ahead:
+    with prefetch(pieces()) as ahead:
         assert next(ahead) == 0
     assert len(taken) < 10

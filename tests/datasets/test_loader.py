@@ -342,19 +342,19 @@ def test_a_test_label_unknown_in_training_is_refused(serve):
 
 def test_openml_classes_are_numbered_in_the_papers_order(cache, monkeypatch):
     rng = np.random.default_rng(0)
-    codes = rng.permutation(np.repeat(np.arange(7), 330))
+    class_index = rng.permutation(np.repeat(np.arange(7), 330))
     names = np.array(ORIGINS["segment"].names, dtype=object)
     asked = {}
 
     def answer(**options):
         asked.update(options)
-        return Bunch(data=rng.normal(size=(2310, 19)), target=names[codes])
+        return Bunch(data=rng.normal(size=(2310, 19)), target=names[class_index])
 
     monkeypatch.setattr(download, "fetch_openml", answer)
     load("segment")
     assert asked["data_id"] == 36
     with np.load(cache / "segment.npz") as archive:
-        assert_array_equal(archive["y_train"], codes)
+        assert_array_equal(archive["y_train"], class_index)
 
 
 def test_openml_classes_of_another_name_are_refused(monkeypatch):

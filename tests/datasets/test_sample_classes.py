@@ -63,8 +63,8 @@ def test_moments_of_class_1_are_those_of_its_gaussian(plane, masses):
 @pytest.fixture(scope="module")
 def shares():
     """Share of each class in each twelfth by twelfth of the unit square: (12, 12, 2)."""
-    middles = (np.arange(120) + 0.5) / 120
-    square = np.stack(np.meshgrid(middles, middles, indexing="ij"), axis=-1).reshape(-1, 2)
+    centers = (np.arange(120) + 0.5) / 120
+    square = np.stack(np.meshgrid(centers, centers, indexing="ij"), axis=-1).reshape(-1, 2)
     fine = densities(square).reshape(12, 10, 12, 10, 2) / 120**2
     return fine.sum(axis=(1, 3))
 

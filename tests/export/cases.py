@@ -370,7 +370,7 @@ def _is_close(scheme, values, bound):
             joined[rows, : pairs.shape[1]] = pairs
         return (np.abs(joined) <= 2 * bound).any(axis=1)
     if scheme.name in ("pairwise", "shortlist"):
-        values = scheme.own_probabilities(values)
+        values = scheme.raw_probabilities(values)
         bound = 4 * scheme.n_classes * bound + 100 * np.finfo(np.float32).eps
     best = np.sort(values, axis=1)[:, -2:]
     return best[:, 1] - best[:, 0] <= 2 * bound.max(axis=1)

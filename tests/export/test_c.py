@@ -84,12 +84,12 @@ def answers(program, rows, n_classes):
 def test_compiled_c_gives_the_labels_and_probabilities_of_python(case, dtype, tmp_path):
     known = expected(case, dtype)
     program = compiled(tmp_path, to_c(known.fast, dtype=TYPES[dtype]))
-    codes, found = answers(program, known.rows.astype(dtype), len(known.fast.classes_))
-    differs = known.fast.classes_[codes] != known.labels
+    class_index, found = answers(program, known.rows.astype(dtype), len(known.fast.classes_))
+    differs = known.fast.classes_[class_index] != known.labels
     assert not differs[~known.is_open].any()
     assert differs.sum() <= MAX_DIFFERENT
     known.assert_probabilities(found, TOLERANCE[dtype])
-    assert_array_equal(found.argmax(axis=1), codes)
+    assert_array_equal(found.argmax(axis=1), class_index)
 
 
 @needs_gcc
@@ -123,8 +123,8 @@ def test_no_byte_outside_its_arrays_is_touched(case, tmp_path):
     options = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g"]
     program = compiled(tmp_path, to_c(fast, dtype="float"), options=options)
     rows = rows_like(fast, 200)
-    codes, _ = answers(program, rows, len(fast.classes_))
-    assert_array_equal(fast.classes_[codes], fast.predict(rows))
+    class_index, _ = answers(program, rows, len(fast.classes_))
+    assert_array_equal(fast.classes_[class_index], fast.predict(rows))
 
 
 @needs_gcc
@@ -141,16 +141,16 @@ def test_equally_near_points_are_taken_in_their_order(blend, tmp_path):
     rows = rows[np.abs(fast.decision_function(rows)) > 1e-5]
     distances = np.sort(np.square(rows[:, None] - points).sum(axis=2), axis=1)
     assert np.sum(distances[:, blend - 1] == distances[:, blend]) > 50
-    codes, _ = answers(compiled(tmp_path, to_c(fast)), rows, 2)
-    assert_array_equal(codes, fast.predict(rows))
+    class_index, _ = answers(compiled(tmp_path, to_c(fast)), rows, 2)
+    assert_array_equal(class_index, fast.predict(rows))
 
 
 @needs_gcc
 def test_a_value_of_zero_votes_as_in_python(tmp_path):
     fast, rows = on_borders()
     assert np.sum(fast.scheme_.values(rows) == 0) > 100
-    codes, _ = answers(compiled(tmp_path, to_c(fast)), rows, 3)
-    assert_array_equal(codes, fast.predict(rows))
+    class_index, _ = answers(compiled(tmp_path, to_c(fast)), rows, 3)
+    assert_array_equal(class_index, fast.predict(rows))
 
 
 @needs_gcc

@@ -9,7 +9,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from limes.files import RowOptions, create_answers, create_rows, open_rows, read_rows
+from limes.files import RowOptions, create_predictions, create_rows, open_rows, read_rows
 
 pyarrow = pytest.importorskip("pyarrow")
 pytest.importorskip("pyarrow.parquet")
@@ -331,7 +331,7 @@ def test_labels_that_a_format_cannot_hold_are_refused(name, tmp_path):
 def test_a_label_beyond_32_bits_is_refused_for_libagf(tmp_path):
     with (
         pytest.raises(ValueError, match="whole numbers of 32 bits"),
-        create_answers(tmp_path / "out.cls", classes=[1, 2**40]) as writer,
+        create_predictions(tmp_path / "out.cls", classes=[1, 2**40]) as writer,
     ):
         writer.write(np.array([1, 2**40]), None)
     assert not list(tmp_path.iterdir())

@@ -14,9 +14,9 @@ from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
 import limes.files.batches
 from limes.files import (
-    LabelParts,
+    LabelCollector,
     RowOptions,
-    create_answers,
+    create_predictions,
     create_rows,
     find_format,
     join_labels,
@@ -286,7 +286,7 @@ ANSWERS = np.array([2, 1, 2]), np.array([[0.25, 0.75], [0.5, 0.5], [0.125, 0.875
 
 
 def answered(path, labels, probabilities, classes=(1, 2)):
-    with create_answers(path, classes=classes) as writer:
+    with create_predictions(path, classes=classes) as writer:
         writer.write(labels[:2], None if probabilities is None else probabilities[:2])
         writer.write(labels[2:], None if probabilities is None else probabilities[2:])
     return path
@@ -347,11 +347,11 @@ def test_labels_of_pieces_become_one_type(parts, expected):
     ],
 )
 def test_labels_wait_in_little_room_and_come_out_the_same(parts, expected):
-    waiting = LabelParts()
+    waiting = LabelCollector()
     for part in parts:
         waiting.add(np.array(part))
     assert waiting.join().tolist() == expected
-    assert LabelParts().join() is None
+    assert LabelCollector().join() is None
 
 
 def test_reading_libsvm_text_agrees_with_and_without_pyarrow(numbers, tmp_path):

@@ -66,7 +66,7 @@ class Plane(Source):
     def decision(self, X):
         return X[:, 0]
 
-    def linearize(self, X):
+    def decision_and_gradient(self, X):
         return X[:, 0], np.eye(X.shape[1])[np.zeros(len(X), int)]
 
 

@@ -11,8 +11,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 import limes
-from limes.fit.search import time_row
-from limes.plotting import draw_tradeoff, new_figure
+from limes.fit.search import microseconds_per_row
+from limes.plotting import draw_candidates, new_figure
 
 
 @pytest.fixture(scope="module")
@@ -34,10 +34,10 @@ def test_a_limit_is_kept_and_used(moons, limit):
 def test_a_limit_of_time_is_kept(moons):
     model, X, _ = moons
     free = limes.accelerate(model, X, scheme="shared", n_borders=1000, random_state=0)
-    limit = 0.25 * time_row(free.scheme_, X)
+    limit = 0.25 * microseconds_per_row(free.scheme_, X)
     fast = limes.accelerate(model, X, max_time_us=limit, random_state=0)
     assert 1 < fast.n_borders_ < 1000
-    assert time_row(fast.scheme_, X) < 2 * limit
+    assert microseconds_per_row(fast.scheme_, X) < 2 * limit
 
 
 def test_the_cheapest_that_agrees_enough_is_taken(moons):
@@ -114,9 +114,9 @@ def test_the_trade_off_is_drawn(moons):
     model, X, _ = moons
     fast = limes.accelerate(model, X, random_state=0)
     axes = new_figure().add_subplot()
-    draw_tradeoff(fast, axes)
+    draw_candidates(fast, axes)
     words = [text.get_text() for text in axes.texts]
     assert f"{fast.n_borders_} points" in words
     assert len(words) == len({trial.n_borders for trial in fast.tradeoff_})
     with pytest.raises(ValueError, match="no trade-off"):
-        draw_tradeoff(limes.accelerate(model, X, scheme="pairwise", random_state=0), axes)
+        draw_candidates(limes.accelerate(model, X, scheme="pairwise", random_state=0), axes)

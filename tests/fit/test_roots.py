@@ -1,7 +1,7 @@
 """The search along lines: known answers, hard functions, and no way to diverge."""
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given, options
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
@@ -19,7 +19,7 @@ class Function(Source):
         self.n_asked += len(X)
         return self.value(X[:, 0])
 
-    def linearize(self, X):
+    def decision_and_gradient(self, X):
         gradients = np.zeros_like(X)
         gradients[:, 0] = self.slope(X[:, 0])
         return self.decision(X), gradients
@@ -72,7 +72,7 @@ def test_a_gradient_that_lies_cannot_make_it_diverge():
     assert_allclose(points[:, 0], 0.3, atol=1e-9)
 
 
-@settings(max_examples=200, deadline=None)
+@options(max_examples=200, deadline=None)
 @given(
     root=st.floats(-0.99, 0.99),
     power=st.integers(0, 6),

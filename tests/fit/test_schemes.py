@@ -4,7 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given, options
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose, assert_array_equal
@@ -18,7 +18,7 @@ from limes import BorderMap, accelerate
 from limes.export.libagf import to_libagf
 from limes.fit.schemes import GroupBorder, group_classes
 from limes.model.schemes import PairwiseScheme, ShortlistScheme, TreeScheme, split_groups
-from limes.sources.base import Known, as_source
+from limes.sources.base import SourceContext, as_source
 
 TREE = np.array([[1, -3], [-1, 2], [-4, -2]])
 
@@ -63,14 +63,14 @@ def rows(n_rows=2000, scale=2.0):
 
 
 @pytest.mark.parametrize("name", SCHEMES)
-@settings(max_examples=100, deadline=None)
+@options(max_examples=100, deadline=None)
 @given(X=arrays(np.float64, (8, 2), elements=st.floats(-50, 50)))
 def test_labels_and_probabilities_never_disagree(name, X):
     scheme = SCHEMES[name]()
     values = scheme.values(X)
     probabilities = scheme.probabilities(values)
-    assert_array_equal(probabilities.argmax(axis=1), scheme.codes(values))
-    assert_array_equal(scheme.classify(X), scheme.codes(values))
+    assert_array_equal(probabilities.argmax(axis=1), scheme.class_index(values))
+    assert_array_equal(scheme.classify(X), scheme.class_index(values))
     assert_allclose(probabilities.sum(axis=1), 1.0, rtol=1e-9)
     assert probabilities.min() >= 0
 
@@ -91,8 +91,8 @@ def test_a_shortlist_of_all_classes_decides_as_all_pairs_do():
     scheme, X = SCHEMES["all"](), rows()
     pairwise = PairwiseScheme(scheme.maps[1:], 4)
     assert_array_equal(scheme.classify(X), pairwise.classify(X))
-    probabilities = scheme.own_probabilities(scheme.values(X))
-    assert_allclose(probabilities, pairwise.own_probabilities(pairwise.values(X)), atol=1e-6)
+    probabilities = scheme.raw_probabilities(scheme.values(X))
+    assert_allclose(probabilities, pairwise.raw_probabilities(pairwise.values(X)), atol=1e-6)
 
 
 def test_only_pairs_of_named_classes_are_asked():
@@ -110,7 +110,7 @@ def test_a_pair_has_the_value_of_its_own_map_and_of_the_shared_one():
     pairs = [BorderMap.constant(np.zeros(1), value) for value in (-0.5, 7.0, 7.0)]
     scheme = ShortlistScheme((flat, *pairs), 3, n_named=2, reach=3.0, trust=0.75)
     values = scheme.values(np.zeros((1, 1)))
-    assert_array_equal(scheme.codes(values), [0])
+    assert_array_equal(scheme.class_index(values), [0])
     value = 0.75 * -0.5 + 0.25 * 0.5 * (1.0 - 0.4)
     own = softmax([0.4, 1.0, -9.0])
     second = (own[0] + own[1]) * (1 + np.tanh(value)) / 2
@@ -127,13 +127,13 @@ def test_the_cost_of_a_shortlist_counts_the_pairs_that_are_asked():
 def test_a_row_walks_down_to_its_class():
     scheme = TreeScheme(tree().maps, 4, children=TREE)
     values = np.array([[1.0, 0.0, 0.0], [-1.0, -1.0, 5.0], [-1.0, 1.0, -1.0], [-1.0, 1.0, 1.0]])
-    assert_array_equal(scheme.codes(values), [2, 0, 3, 1])
+    assert_array_equal(scheme.class_index(values), [2, 0, 3, 1])
 
 
 def test_probabilities_multiply_on_the_way():
     values = np.arctanh([[0.2, -0.6, 0.5]])
     expected = [[0.4 * 0.8, 0.4 * 0.2 * 0.75, 0.6, 0.4 * 0.2 * 0.25]]
-    assert_allclose(tree().own_probabilities(values), expected)
+    assert_allclose(tree().raw_probabilities(values), expected)
 
 
 def test_the_cost_of_a_tree_is_that_of_its_ways():
@@ -182,7 +182,7 @@ def test_near_classes_are_parted_last():
 def test_the_border_of_two_groups_lies_where_the_label_changes_group():
     X, y = make_blobs(400, centers=5, cluster_std=2.0, random_state=0)
     model = SVC(gamma=0.1).fit(X, y)
-    source = as_source(model, Known(X, y, False, np.random.default_rng(0)))
+    source = as_source(model, SourceContext(X, y, False, np.random.default_rng(0)))
     border = GroupBorder(source, [0, 3], [1, 2, 4])
     is_second = np.isin(model.predict(X), [1, 2, 4])
     assert np.mean((border.decision(X) > 0) == is_second) > 0.99

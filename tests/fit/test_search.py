@@ -12,11 +12,11 @@ from sklearn.utils import shuffle
 
 import limes
 from limes.fit import search
-from limes.fit.config import DEFAULTS, TRIAL, Settings, Targets
-from limes.fit.data import Ground
-from limes.fit.search import Made, Workshop
-from limes.fit.validation import Judges
-from limes.sources.base import Known, as_source
+from limes.fit.config import DEFAULTS, SEARCH_BUDGET, FitOptions, Limits
+from limes.fit.data import FitData
+from limes.fit.search import CandidateTrainer, TrainedCandidate
+from limes.fit.validation import ValidationSet
+from limes.sources.base import SourceContext, as_source
 
 
 def seed():
@@ -24,16 +24,16 @@ def seed():
     return np.random.SeedSequence(5)
 
 
-def make_workshop(n_aside=100, min_agreement=None):
+def make_trainer(n_held_out=100, min_agreement=None):
     """Return a workshop of a curved border, some rows kept aside."""
     X, y = make_classification(500, 6, n_informative=4, random_state=0)
     rng = np.random.default_rng(0)
-    source = as_source(SVC(C=10).fit(X, y), Known(X, y, False, rng))
-    aside = X[:n_aside]
-    ground = Ground(X[n_aside:], y[n_aside:], None, aside)
-    judges = Judges.evenly(aside, source.codes(aside))
-    settings = Settings(None, "auto", None, 1e-6, targets=Targets(min_agreement))
-    return Workshop(source, ground, judges, settings, rng)
+    source = as_source(SVC(C=10).fit(X, y), SourceContext(X, y, False, rng))
+    held_out_rows = X[:n_held_out]
+    data = FitData(X[n_held_out:], y[n_held_out:], None, held_out_rows)
+    validation = ValidationSet.unweighted(held_out_rows, source.predict_index(held_out_rows))
+    options = FitOptions(None, "auto", None, 1e-6, limits=Limits(min_agreement))
+    return CandidateTrainer(source, data, validation, options, rng)
 
 
 def change_search(monkeypatch, **values):
@@ -44,51 +44,53 @@ def change_search(monkeypatch, **values):
 
 def judged_as(made, plain, balance=(1.0, 0.01)):
     """Return a map with other judgements."""
-    return Made(made.scheme, made.trial, made.effort, plain, balance, made.is_enough)
+    return TrainedCandidate(
+        made.scheme, made.trial, made.budget, plain, balance, made.is_good_enough
+    )
 
 
 def test_the_last_map_learns_from_the_rows_kept_aside():
-    shop = make_workshop()
-    made = shop.make(16, 7, seed(), shop.least)
-    whole = shop.make_of_all(made, seed())
+    trainer = make_trainer()
+    made = trainer.make(16, 7, seed(), trainer.search_budget)
+    whole = trainer.retrain_on_all_rows(made, seed())
     assert whole is not made
     assert (whole.trial.n_borders, whole.trial.cost) == (made.trial.n_borders, made.trial.cost)
     assert not np.array_equal(whole.scheme.maps[0].points, made.scheme.maps[0].points)
 
 
 def test_a_few_rows_among_many_are_not_missed():
-    shop = make_workshop(n_aside=30)
-    made = shop.make(16, 7, seed(), shop.least)
-    assert shop.make_of_all(made, seed()) is made
+    trainer = make_trainer(n_held_out=30)
+    made = trainer.make(16, 7, seed(), trainer.search_budget)
+    assert trainer.retrain_on_all_rows(made, seed()) is made
 
 
 def test_rows_are_left_aside_where_learning_from_them_takes_long(monkeypatch):
-    shop = make_workshop()
-    made = shop.make(16, 7, seed(), shop.least)
+    trainer = make_trainer()
+    made = trainer.make(16, 7, seed(), trainer.search_budget)
     change_search(monkeypatch, retrain_seconds=1e-3)
-    assert shop.make_of_all(made, seed()) is made
+    assert trainer.retrain_on_all_rows(made, seed()) is made
 
 
 def test_a_map_that_came_out_worse_is_not_taken(monkeypatch):
-    shop = make_workshop()
-    made = shop.make(64, 7, seed(), shop.least)
-    make = shop.make
+    trainer = make_trainer()
+    made = trainer.make(64, 7, seed(), trainer.search_budget)
+    make = trainer.make
     # A single plane.
-    monkeypatch.setattr(shop, "make", lambda n, *rest: make(1, *rest))
-    assert shop.make_of_all(made, seed()) is made
+    monkeypatch.setattr(trainer, "make", lambda n, *rest: make(1, *rest))
+    assert trainer.retrain_on_all_rows(made, seed()) is made
 
 
 def test_the_agreement_that_is_asked_for_is_not_given_away(monkeypatch):
-    made = make_workshop().make(16, 7, seed(), TRIAL)
+    made = make_trainer().make(16, 7, seed(), SEARCH_BUDGET)
     wanted = made.trial.agreement
-    shop = make_workshop(min_agreement=wanted)
-    worse = shop.make(4, 7, seed(), shop.least)
+    trainer = make_trainer(min_agreement=wanted)
+    worse = trainer.make(4, 7, seed(), trainer.search_budget)
     assert worse.trial.agreement < wanted
     # By less than chance, but below what is asked for.
     change_search(monkeypatch, worse_errors=1e9)
-    monkeypatch.setattr(shop, "make", lambda *_: worse)
-    assert shop.make_of_all(made, seed()) is made
-    assert shop.train_at_length(made, seed()) is made
+    monkeypatch.setattr(trainer, "make", lambda *_: worse)
+    assert trainer.retrain_on_all_rows(made, seed()) is made
+    assert trainer.retrain_with_full_budget(made, seed()) is made
 
 
 @pytest.mark.parametrize(
@@ -100,8 +102,8 @@ def test_the_agreement_that_is_asked_for_is_not_given_away(monkeypatch):
     ],
 )
 def test_worse_is_what_agrees_less_by_more_than_two_errors(plain, balance, is_worse):
-    shop = make_workshop()
-    made = shop.make(1, 1, seed(), shop.least)
+    trainer = make_trainer()
+    made = trainer.make(1, 1, seed(), trainer.search_budget)
     other = judged_as(made, (0.945, 0.01))
     assert judged_as(made, plain, balance).is_worse_than(other) is is_worse
 
@@ -110,14 +112,14 @@ def test_behind_a_projection_no_map_is_trained_at_length():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 60))
     y = (X[:, 0] * X[:, 1] > 0).astype(int)
-    source = as_source(SVC().fit(X, y), Known(X, y, False, rng))
-    judges = Judges.evenly(X, source.codes(X))
-    shop = Workshop(
-        source, Ground(X, y, None, X[:0]), judges, Settings(None, "auto", None, 1e-6), rng
+    source = as_source(SVC().fit(X, y), SourceContext(X, y, False, rng))
+    validation = ValidationSet.unweighted(X, source.predict_index(X))
+    trainer = CandidateTrainer(
+        source, FitData(X, y, None, X[:0]), validation, FitOptions(None, "auto", None, 1e-6), rng
     )
-    made = shop.make(4, 3, seed(), shop.least)
-    assert shop.is_wide
-    assert shop.train_at_length(made, seed()) is made
+    made = trainer.make(4, 3, seed(), trainer.search_budget)
+    assert trainer.is_wide
+    assert trainer.retrain_with_full_budget(made, seed()) is made
 
 
 def test_a_small_wide_source_is_worth_more_than_one_linear_function():

@@ -9,20 +9,20 @@ from sklearn.svm import SVC
 
 import limes
 from limes._core.train import TrainedMap, train
-from limes.fit.search import choose, is_settled
-from limes.fit.synthetic import find_categories, make_crosses, make_twins, spread_rows
-from limes.fit.train import count_looks, fit_map, fit_sharpness
-from limes.fit.transfer_set import add_lessons, find_doubt, prepare_lessons
-from limes.fit.validation import Judges, match_kinds
-from limes.model.model import Trial
-from limes.sources.base import Known, as_source
+from limes.fit.search import choose, should_stop
+from limes.fit.synthetic import crossover, find_categories, jitter, sample_near_border
+from limes.fit.train import count_samples, fit_inverse_temperature, fit_map
+from limes.fit.transfer_set import ambiguity_of, build_transfer_set, extend_transfer_set
+from limes.fit.validation import ValidationSet, importance_weights
+from limes.model.model import Candidate
+from limes.sources.base import SourceContext, as_source
 
 
 def make_lessons(function, n_features=2, n_rows=2000):
     rng = np.random.default_rng(0)
     rows = rng.uniform(-1, 1, (n_rows, n_features))
-    source = as_source(function, Known(rows, None, False, rng))
-    return source, rows, prepare_lessons(source, rows, rng=rng)
+    source = as_source(function, SourceContext(rows, None, False, rng))
+    return source, rows, build_transfer_set(source, rows, rng=rng)
 
 
 def decide(fitted, rows, blend):
@@ -38,22 +38,22 @@ def decide(fitted, rows, blend):
 
 
 def test_one_point_learns_a_linear_source():
-    _, _, lessons = make_lessons(lambda X: X @ [1.0, -2.0] + 0.5)
-    fitted = fit_map(lessons, n_points=1, blend=1, rng=np.random.default_rng(1))
+    _, _, transfer_set = make_lessons(lambda X: X @ [1.0, -2.0] + 0.5)
+    fitted = fit_map(transfer_set, n_points=1, blend=1, rng=np.random.default_rng(1))
     slopes, offsets = fitted.functions()
     assert_allclose(slopes[0, 0], [2.0, -4.0], rtol=0.02)
     assert_allclose(offsets[0, 0], 1.0, rtol=0.03)
 
 
 def test_a_few_points_learn_a_circle():
-    _, rows, lessons = make_lessons(lambda X: 4 * (np.hypot(*X.T) - 0.6))
-    fitted = fit_map(lessons, n_points=32, blend=4, rng=np.random.default_rng(1))
+    _, rows, transfer_set = make_lessons(lambda X: 4 * (np.hypot(*X.T) - 0.6))
+    fitted = fit_map(transfer_set, n_points=32, blend=4, rng=np.random.default_rng(1))
     is_outside = np.hypot(*rows.T) > 0.6
     assert np.mean((decide(fitted, rows, 4)[:, 0] > 0) == is_outside) > 0.99
 
 
 def test_training_moves_points_downhill():
-    _, _, lessons = make_lessons(lambda X: 4 * (np.hypot(*X.T) - 0.6))
+    _, _, transfer_set = make_lessons(lambda X: 4 * (np.hypot(*X.T) - 0.6))
     rng = np.random.default_rng(0)
     losses = []
     for point_rate in (0.0, 0.01):
@@ -63,9 +63,9 @@ def test_training_moves_points_downhill():
         losses.append(
             train(
                 start,
-                lessons.rows,
-                lessons.targets,
-                weights=np.ones(len(lessons.rows), np.float32),
+                transfer_set.rows,
+                transfer_set.probabilities,
+                weights=np.ones(len(transfer_set.rows), np.float32),
                 blend=3,
                 n_epochs=6,
                 n_batch=256,
@@ -80,7 +80,7 @@ def test_training_moves_points_downhill():
 def test_training_turns_components_to_where_the_border_bends():
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(4000, 6)).astype(np.float32)
-    targets = expit(8 * (np.hypot(rows[:, 0], rows[:, 1]) - 1.2))[:, None].astype(np.float32)
+    limits = expit(8 * (np.hypot(rows[:, 0], rows[:, 1]) - 1.2))[:, None].astype(np.float32)
     crooked = rng.normal(size=(2, 6))
     losses = []
     for component_rate in (0.0, 0.01):
@@ -90,7 +90,7 @@ def test_training_turns_components_to_where_the_border_bends():
         options = {"blend": 4, "n_epochs": 40, "n_batch": 128, "decay": 0.0, "seed": 1}
         rates = (0.02, 0.01, 0.005, component_rate)
         weights = np.ones(len(rows), np.float32)
-        losses.append(train(start, rows, targets, weights=weights, rates=rates, **options))
+        losses.append(train(start, rows, limits, weights=weights, rates=rates, **options))
     assert losses[1] < 0.5 * losses[0]
     # Four features that the border does not depend on are left out of the search.
     assert np.square(start.components[:, 2:]).sum() < 0.1 * np.square(start.components).sum()
@@ -100,10 +100,10 @@ def test_the_trainer_refuses_components_that_do_not_fit():
     start = TrainedMap.start(
         np.zeros((4, 2)), n_features=3, n_outputs=1, radius=1.0, components=np.zeros((2, 4))
     )
-    rows, targets = np.zeros((10, 3), np.float32), np.zeros((10, 1), np.float32)
+    rows, limits = np.zeros((10, 3), np.float32), np.zeros((10, 1), np.float32)
     options = {"blend": 2, "n_epochs": 1, "n_batch": 4, "decay": 0.0, "seed": 0}
     with pytest.raises(ValueError, match="components"):
-        train(start, rows, targets, weights=np.ones(10, np.float32), rates=(0.1,) * 4, **options)
+        train(start, rows, limits, weights=np.ones(10, np.float32), rates=(0.1,) * 4, **options)
 
 
 @pytest.mark.parametrize(
@@ -142,10 +142,10 @@ def test_wide_rows_are_searched_in_few_components():
         return X @ mixing[0] / np.square(mixing[0]).sum()
 
     rows = rng.normal(size=(600, 3)) @ mixing
-    source = as_source(decision, Known(rows, None, False, rng))
-    lessons = prepare_lessons(source, rows, rng=rng)
-    assert lessons.components.shape == (120, 32)
-    fitted = fit_map(lessons, n_points=4, blend=2, rng=rng)
+    source = as_source(decision, SourceContext(rows, None, False, rng))
+    transfer_set = build_transfer_set(source, rows, rng=rng)
+    assert transfer_set.components.shape == (120, 32)
+    fitted = fit_map(transfer_set, n_points=4, blend=2, rng=rng)
     slopes, _ = fitted.functions()
     assert slopes.shape == (4, 1, 120)
 
@@ -154,7 +154,7 @@ def test_categories_stay_categories():
     rng = np.random.default_rng(0)
     rows = np.column_stack([rng.integers(3, size=500), rng.normal(size=500)]).astype(float)
     assert_array_equal(find_categories(rows), [True, False])
-    new = spread_rows(rows, np.ones(500), 1000, search=rows, rng=rng)
+    new = sample_near_border(rows, np.ones(500), 1000, search=rows, rng=rng)
     assert set(np.unique(new[:, 0])) <= {0.0, 1.0, 2.0}
     assert len(np.unique(new[:, 1])) > 900
 
@@ -162,8 +162,8 @@ def test_categories_stay_categories():
 def test_new_rows_are_where_the_source_is_in_doubt():
     rng = np.random.default_rng(0)
     rows = rng.uniform(-1, 1, (2000, 2))
-    doubt = (np.abs(rows[:, 0]) < 0.1).astype(float)
-    new = spread_rows(rows, doubt, 4000, search=rows, rng=rng)
+    ambiguity = (np.abs(rows[:, 0]) < 0.1).astype(float)
+    new = sample_near_border(rows, ambiguity, 4000, search=rows, rng=rng)
     assert np.mean(np.abs(new[:, 0]) < 0.2) > 0.6
 
 
@@ -171,7 +171,7 @@ def test_new_rows_are_where_the_source_is_in_doubt():
 def test_few_rows_are_crossed_and_many_are_not(n_rows, share):
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(n_rows, 6)).astype(np.float32).astype(float)
-    new = spread_rows(rows, np.ones(n_rows), 2000, search=rows, rng=rng)
+    new = sample_near_border(rows, np.ones(n_rows), 2000, search=rows, rng=rng)
     is_mixed = np.all([np.isin(new[:, j], rows[:, j]) for j in range(6)], axis=0)
     # A step between a neighbour and itself is a row that there is.
     real = {row.tobytes() for row in rows.astype(np.float32)}
@@ -182,49 +182,53 @@ def test_few_rows_are_crossed_and_many_are_not(n_rows, share):
 def test_new_rows_start_from_those_whose_doubt_is_given():
     rng = np.random.default_rng(0)
     rows = np.concatenate([rng.normal(0, 1, (50, 3)), rng.normal(40, 1, (500, 3))])
-    new = spread_rows(rows, np.ones(50), 1000, search=rows, rng=rng)
+    new = sample_near_border(rows, np.ones(50), 1000, search=rows, rng=rng)
     assert np.abs(new).max() < 20
 
 
 @pytest.mark.parametrize("n_features", [2, 60])
 def test_lessons_are_added_to_as_if_they_had_been_there(n_features):
-    source, rows, lessons = make_lessons(lambda X: X[:, 0] - 0.2, n_features, n_rows=500)
+    source, rows, transfer_set = make_lessons(lambda X: X[:, 0] - 0.2, n_features, n_rows=500)
     more = np.random.default_rng(1).uniform(-1, 1, (100, n_features))
-    both = add_lessons(lessons, source, more, rng=np.random.default_rng(2))
+    both = extend_transfer_set(transfer_set, source, more, rng=np.random.default_rng(2))
     assert both.n_real == 600
     assert_allclose(both.rows[:600], np.concatenate([rows, more]), atol=1e-6)
-    assert_allclose(both.n_made / both.n_real, lessons.n_made / lessons.n_real, rtol=0.01)
-    assert_allclose(both.targets[:, 0], expit(2 * (both.rows[:, 0] - 0.2)), atol=1e-6)
-    assert_allclose(both.doubt, 1 - np.abs(2 * both.targets[:, 0].astype(float) - 1), atol=1e-6)
+    assert_allclose(
+        both.n_synthetic / both.n_real, transfer_set.n_synthetic / transfer_set.n_real, rtol=0.01
+    )
+    assert_allclose(both.probabilities[:, 0], expit(2 * (both.rows[:, 0] - 0.2)), atol=1e-6)
+    assert_allclose(
+        both.ambiguity, 1 - np.abs(2 * both.probabilities[:, 0].astype(float) - 1), atol=1e-6
+    )
     if n_features == 60:
-        assert_allclose(both.search, both.rows @ lessons.components, atol=1e-4)
+        assert_allclose(both.search, both.rows @ transfer_set.components, atol=1e-4)
 
 
 def test_categories_stay_categories_when_lessons_are_added():
     rng = np.random.default_rng(0)
     rows = rng.integers(3, size=(400, 2)) / 3 + 0.1
-    source = as_source(lambda X: X.sum(axis=1) - 0.9, Known(rows, None, False, rng))
-    lessons = prepare_lessons(source, rows[:300], rng=rng)
-    both = add_lessons(lessons, source, rows[300:], rng=rng)
+    source = as_source(lambda X: X.sum(axis=1) - 0.9, SourceContext(rows, None, False, rng))
+    transfer_set = build_transfer_set(source, rows[:300], rng=rng)
+    both = extend_transfer_set(transfer_set, source, rows[300:], rng=rng)
     assert len(np.unique(both.rows)) == 3
 
 
 def test_doubt_is_one_on_the_border():
-    assert_allclose(find_doubt(np.array([[0.5, 0.5], [1.0, 0.0]])), [1.0, 0.0])
+    assert_allclose(ambiguity_of(np.array([[0.5, 0.5], [1.0, 0.0]])), [1.0, 0.0])
 
 
 def test_sharpness_makes_logits_into_the_sources_probabilities():
     logits = np.random.default_rng(0).normal(size=(500, 1))
     second = expit(3.0 * logits)
     assert_allclose(
-        fit_sharpness(logits, np.hstack([1 - second, second]), np.full(500, 1 / 500)),
+        fit_inverse_temperature(logits, np.hstack([1 - second, second]), np.full(500, 1 / 500)),
         3.0,
         rtol=1e-3,
     )
 
 
 def trial(cost, agreement, error=0.01):
-    return Trial("shared", cost, 4, cost, agreement, error)
+    return Candidate("shared", cost, 4, cost, agreement, error)
 
 
 def test_the_cheapest_within_an_error_of_the_best_is_chosen():
@@ -243,8 +247,8 @@ def test_what_is_no_cheaper_is_not_tried():
     tried = limes.accelerate(svc, X, random_state=0).tradeoff_
     n_vectors = len(svc.support_)
     for one in tried:
-        worth = n_vectors * (30 + 50) if one.n_borders <= 128 else n_vectors * 30 / 10
-        assert one.cost <= max(5000, worth)
+        information = n_vectors * (30 + 50) if one.n_borders <= 128 else n_vectors * 30 / 10
+        assert one.cost <= max(5000, information)
     # Where no rung is left, the last is what costs a tenth of the source.
     largest = max(tried, key=lambda one: one.n_borders)
     assert 64 < largest.n_borders < 1024
@@ -269,54 +273,57 @@ def test_a_cheap_trial_that_misses_a_rare_class_is_not_chosen():
 
 
 def test_agreement_is_balanced_over_classes():
-    codes = np.repeat([0, 1], [90, 10])
-    judges = Judges.evenly(np.zeros((100, 2)), codes)
-    agreement, error = judges.balanced_agreement(np.zeros(100, dtype=int))
+    class_index = np.repeat([0, 1], [90, 10])
+    validation = ValidationSet.unweighted(np.zeros((100, 2)), class_index)
+    agreement, error = validation.balanced_agreement(np.zeros(100, dtype=int))
     assert agreement == pytest.approx(0.5)
-    assert error > judges.agreement(np.zeros(100, dtype=int))[1]
-    assert judges.balanced_agreement(codes)[0] == 1.0
+    assert error > validation.agreement(np.zeros(100, dtype=int))[1]
+    assert validation.balanced_agreement(class_index)[0] == 1.0
 
 
 def test_trying_ends_when_more_points_do_not_help():
-    assert not is_settled([trial(1, 0.8), trial(8, 0.9), trial(32, 0.89)])
-    assert is_settled([trial(1, 0.8), trial(8, 0.9), trial(32, 0.89), trial(128, 0.9)])
-    assert is_settled([trial(1, 1.0)])
+    assert not should_stop([trial(1, 0.8), trial(8, 0.9), trial(32, 0.89)])
+    assert should_stop([trial(1, 0.8), trial(8, 0.9), trial(32, 0.89), trial(128, 0.9)])
+    assert should_stop([trial(1, 1.0)])
 
 
 def test_agreement_has_an_error_even_where_it_is_perfect():
-    judges = Judges.evenly(np.zeros((100, 2)), np.zeros(100, dtype=int))
-    agreement, error = judges.agreement(np.zeros(100, dtype=int))
+    validation = ValidationSet.unweighted(np.zeros((100, 2)), np.zeros(100, dtype=int))
+    agreement, error = validation.agreement(np.zeros(100, dtype=int))
     assert agreement == pytest.approx(1.0)
     assert 0 < error < 0.02
-    nobody = Judges.evenly(np.zeros((0, 2)), np.zeros(0, dtype=int))
+    nobody = ValidationSet.unweighted(np.zeros((0, 2)), np.zeros(0, dtype=int))
     assert np.isnan(nobody.agreement(np.zeros(0, dtype=int))[0])
 
 
 def test_a_few_heavy_judges_are_worth_less_than_many():
-    codes = np.zeros(100, dtype=int)
+    class_index = np.zeros(100, dtype=int)
     weights = np.where(np.arange(100) < 5, 1.0, 1e-6)
-    few = Judges(np.zeros((100, 2)), codes, weights / weights.sum())
-    assert few.agreement(codes)[1] > 3 * Judges.evenly(few.rows, codes).agreement(codes)[1]
+    few = ValidationSet(np.zeros((100, 2)), class_index, weights / weights.sum())
+    assert (
+        few.agreement(class_index)[1]
+        > 3 * ValidationSet.unweighted(few.rows, class_index).agreement(class_index)[1]
+    )
 
 
 def test_weights_give_judges_the_margins_of_rows_unseen():
     rng = np.random.default_rng(0)
     margins, unseen = rng.uniform(1, 5, 3000), rng.uniform(0, 3, 2000)
     margins = np.concatenate([margins, rng.uniform(0, 5, 3000)])
-    weights = match_kinds(margins, unseen)
+    weights = importance_weights(margins, unseen)
     assert weights.sum() == pytest.approx(1.0)
     for edge in (0.5, 1.0, 2.0):
         assert weights @ (margins < edge) == pytest.approx(np.mean(unseen < edge), abs=0.03)
 
 
 def test_margins_that_cannot_be_matched_count_alike():
-    assert_array_equal(match_kinds(np.full(50, 1.01), np.full(50, 1.0)), np.full(50, 1 / 50))
+    assert_array_equal(importance_weights(np.full(50, 1.01), np.full(50, 1.0)), np.full(50, 1 / 50))
 
 
 def test_a_class_without_weight_does_not_count():
-    judges = Judges(np.zeros((3, 1)), np.array([0, 0, 1]), np.array([0.5, 0.5, 0.0]))
-    assert judges.balanced_agreement(np.array([0, 1, 0]))[0] == pytest.approx(0.5)
-    assert judges.recalls(np.array([0, 1, 0])).tolist() == [0.5]
+    validation = ValidationSet(np.zeros((3, 1)), np.array([0, 0, 1]), np.array([0.5, 0.5, 0.0]))
+    assert validation.balanced_agreement(np.array([0, 1, 0]))[0] == pytest.approx(0.5)
+    assert validation.recall_by_class(np.array([0, 1, 0])).tolist() == [0.5]
 
 
 def test_crosses_are_beside_no_row_and_twins_beside_their_own():
@@ -324,15 +331,15 @@ def test_crosses_are_beside_no_row_and_twins_beside_their_own():
     rows = rng.normal(size=(400, 30))
     rows[:, 0] = rng.integers(2, size=400)
     others = {"search": rows, "rng": rng}
-    crosses, starts = make_crosses(rows, 100, 300, **others)
+    crosses, starts = crossover(rows, 100, 300, **others)
     assert crosses.shape == (300, 30)
     assert starts.max() < 100
     for column, values in zip(crosses.T, rows.T, strict=True):
         assert np.isin(column, values).all()
     usual = nearest(rows, rows[:100], 1)
     assert nearest(rows, crosses, 0).mean() > 0.8 * usual.mean()
-    twins, _ = make_twins(rows, 100, 300, **others)
-    assert nearest(rows, twins, 0).mean() < 0.8 * usual.mean()
+    synthetic, _ = jitter(rows, 100, 300, **others)
+    assert nearest(rows, synthetic, 0).mean() < 0.8 * usual.mean()
 
 
 def nearest(rows, asked, rank):
@@ -353,7 +360,7 @@ def test_where_all_rows_are_support_vectors_agreement_is_that_of_other_rows():
 
 
 def test_maps_with_many_rows_a_point_are_trained_longer():
-    _, rows, lessons = make_lessons(lambda X: X @ [1.0, -2.0] + 0.5)
+    _, rows, transfer_set = make_lessons(lambda X: X @ [1.0, -2.0] + 0.5)
     many = len(rows) // 64
-    few, more = (count_looks(lessons, n, 7, 1e9) for n in (many, many + 1))
+    few, more = (count_samples(transfer_set, n, 7, 1e9) for n in (many, many + 1))
     assert few == 3 * more

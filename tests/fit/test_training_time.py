@@ -22,20 +22,20 @@ def seconds(function):
 @pytest.mark.data
 @pytest.mark.slow
 def test_borders_of_sat_take_less_time_than_its_machine_with_probabilities():
-    settings, data = datasets.parameters("sat"), datasets.load("sat")
-    model = make_pipeline(standardizer(), SVC(C=settings.C, gamma=settings.gamma))
+    options, data = datasets.parameters("sat"), datasets.load("sat")
+    model = make_pipeline(standardizer(), SVC(C=options.C, gamma=options.gamma))
     model.fit(data.X_train, data.y_train)
     rows = model[:-1].transform(data.X_train)
-    options = f"-c {settings.C} -g {settings.gamma} -b 1 -q"
+    options = f"-c {options.C} -g {options.gamma} -b 1 -q"
     best = np.full(2, np.inf)
     with threadpool_limits(1):
         for _ in range(3):
-            machine = seconds(lambda: svm_train(data.y_train.tolist(), rows.tolist(), options))
+            svm = seconds(lambda: svm_train(data.y_train.tolist(), rows.tolist(), options))
             borders = seconds(
                 lambda: accelerate(
                     model, data.X_train, scheme="pairwise", n_borders=200, random_state=0
                 )
             )
-            best = np.minimum(best, [machine, borders])
+            best = np.minimum(best, [svm, borders])
     print(f"machine with probabilities {best[0]:.2f} s, borders {best[1]:.2f} s")
     assert best[1] < best[0]

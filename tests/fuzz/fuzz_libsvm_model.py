@@ -7,7 +7,7 @@ from mutations import fuzz, main, own_folder
 
 from limes.libsvm import LibsvmClassifier, read_libsvm_model, write_libsvm_model
 from limes.model.kernels import Kernel
-from limes.model.svm import SvmMachine
+from limes.model.svm import TrainedSvm
 
 # A short file may name a very high feature; what is refused at this size is refused at any.
 MAX_BYTES = 1 << 20
@@ -27,7 +27,7 @@ def seeds():
 
 def written(rng, kernel, n_classes):
     n_pairs = n_classes * (n_classes - 1) // 2
-    machine = SvmMachine(
+    svm = TrainedSvm(
         kernel=kernel,
         vectors=rng.normal(size=(2 * n_classes, 3)).round(2),
         dual_coef=rng.normal(size=(n_classes - 1, 2 * n_classes)),
@@ -37,7 +37,7 @@ def written(rng, kernel, n_classes):
     sigmoids = rng.normal(size=(2, n_pairs)) if n_classes != 3 else None
     labels = rng.permutation([7, -1, 3, 0])[:n_classes]
     with own_folder():
-        write_libsvm_model(LibsvmClassifier(machine, labels, sigmoids=sigmoids), "model")
+        write_libsvm_model(LibsvmClassifier(svm, labels, sigmoids=sigmoids), "model")
         return Path("model").read_bytes()
 
 

@@ -13,7 +13,7 @@ from limes.classifier import from_stored
 from limes.model.affine import AffineMap
 from limes.model.container import FRONT, MAGIC
 from limes.model.file import StoredModel, parse_model, write_model
-from limes.model.model import Trial
+from limes.model.model import Candidate
 from limes.model.schemes import (
     OneVsRestScheme,
     PairwiseScheme,
@@ -37,7 +37,10 @@ def seeds():
     dense = AffineMap(np.ones(3), rng.normal(size=(3, 2)))
     names = np.array(["height", "width", "depth"], dtype=object)
     extra = {"parameters": {"n_borders": 5, "blend": "auto"}, "attributes": {"agreement_": 0.5}}
-    trials = [Trial("shared", 5, 2, 40, 0.5, 0.1), Trial("pairwise", 9, 1, 70, 1.0, 0.0, True)]
+    trials = [
+        Candidate("shared", 5, 2, 40, 0.5, 0.1),
+        Candidate("pairwise", 9, 1, 70, 1.0, 0.0, True),
+    ]
     extra["tradeoff"] = trials
     models = [
         StoredModel(PairwiseScheme(maps(rng, 3, sparse, 2), 3), np.array(list("abc")), 3, names),

@@ -13,7 +13,7 @@ from sklearn.svm import SVC, LinearSVC
 from limes.agf import AGFClassifier, KernelDensityClassifier
 from limes.libsvm import LibsvmClassifier
 from limes.libsvm.training import standardizer
-from limes.model.svm import SvmMachine
+from limes.model.svm import TrainedSvm
 from limes.source_file import read_source, write_source
 
 
@@ -22,7 +22,7 @@ def seeds():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(12, 3)), np.array(list("abc") * 4)
     models = [
-        machine(X, y),
+        svm(X, y),
         AGFClassifier(total_weight=2.0).fit(X, y),
         make_pipeline(standardizer(), KernelDensityClassifier(bandwidth=0.7)).fit(X, y),
         LinearSVC(random_state=0).fit(X, y),
@@ -31,9 +31,9 @@ def seeds():
     return [written(model) for model in models]
 
 
-def machine(X, y):
+def svm(X, y):
     svc = SVC(gamma=0.5).fit(X, y)
-    return LibsvmClassifier(SvmMachine.from_sklearn(svc), svc.classes_, sigmoids=np.ones((2, 3)))
+    return LibsvmClassifier(TrainedSvm.from_sklearn(svc), svc.classes_, sigmoids=np.ones((2, 3)))
 
 
 def written(model):

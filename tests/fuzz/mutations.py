@@ -26,7 +26,7 @@ MAX_BYTES = 6 << 30
 
 
 @dataclass
-class Tally:
+class PredictionCounter:
     """How many files were read, how many refused, and the slowest of all."""
 
     n_read: int = 0
@@ -45,7 +45,7 @@ def fuzz(read, seeds, n_files, *, seed=0, change=None, show=False):
     The numbers in a file's name make it again.
     """
     change = change or mutate
-    tally = Tally()
+    tally = PredictionCounter()
     for number in range(n_files):
         rng = np.random.default_rng([seed, number])
         data = change(seeds[rng.integers(len(seeds))], seeds, rng)

@@ -12,10 +12,16 @@ from numpy.testing import assert_allclose
 from sklearn.svm import SVC
 
 import limes
-from limes.html_report import Answers, Comparison, Tally, compare_answers, html_report
+from limes.html_report import (
+    Comparison,
+    ModelScores,
+    PredictionCounter,
+    compare_answers,
+    html_report,
+)
 from limes.html_report.figures import (
     borders_near,
-    draw_tradeoff,
+    draw_candidates,
     find_plane,
     reliability,
     small_figure,
@@ -151,7 +157,7 @@ def test_labels_with_markup_are_text_on_the_page(moons):
 
 def count(y, labels, probabilities):
     """Count the answers about two classes."""
-    tally = Tally(np.arange(2))
+    tally = PredictionCounter(np.arange(2))
     tally.add(y, labels, probabilities)
     return tally.sum_up()
 
@@ -161,7 +167,7 @@ def test_the_reliability_of_honest_forecasts_is_the_diagonal():
     shares = rng.random(200_000)
     y = (rng.random(200_000) < shares).astype(int)
     chances = np.column_stack([1 - shares, shares])
-    answers = Answers("m", count(y, (shares > 0.5).astype(int), chances), 1, 1)
+    answers = ModelScores("m", count(y, (shares > 0.5).astype(int), chances), 1, 1)
     forecast, observed, counts = reliability(answers, Comparison(answers, None, np.arange(2)))
     assert len(forecast) == 10
     assert counts.sum() == 200_000
@@ -170,8 +176,8 @@ def test_the_reliability_of_honest_forecasts_is_the_diagonal():
 
 def test_scores_of_answers_are_plain_numbers(moons):
     _, y = moons
-    right = Answers("right", count(y, y, np.eye(2)[y]), 2.0, 100)
-    wrong = Answers("wrong", count(y, 1 - y, None), 1.0, 50)
+    right = ModelScores("right", count(y, y, np.eye(2)[y]), 2.0, 100)
+    wrong = ModelScores("wrong", count(y, 1 - y, None), 1.0, 50)
     found = compare_answers(Comparison(wrong, right, np.arange(2)))
     assert (found["agreement"], found["speed_up"]) == (0.0, 2.0)
     assert (found["source"]["accuracy"], found["source"]["brier_score"]) == (1.0, 0.0)
@@ -179,7 +185,7 @@ def test_scores_of_answers_are_plain_numbers(moons):
 
 
 def test_truth_of_one_class_has_no_uncertainty_coefficient():
-    answers = Answers("m", count(np.zeros(5, int), np.zeros(5, int), None), 1.0, 1)
+    answers = ModelScores("m", count(np.zeros(5, int), np.zeros(5, int), None), 1.0, 1)
     found = compare_answers(Comparison(answers, None, np.arange(2)))
     assert found["model"]["uncertainty_coefficient"] is None
 
@@ -209,7 +215,7 @@ def test_the_trade_off_is_drawn_where_there_is_one(fast, moons):
         {"scheme": "pairwise", "cost": 1000, "agreement": 0.98},
     ]
     _, axes = small_figure()
-    draw_tradeoff(trials, axes)
+    draw_candidates(trials, axes)
     assert [list(line.get_xdata()) for line in axes.lines] == [[1000], [10, 100], [100]]
     copy = limes.accelerate(fast.estimator_, moons[0], **QUICK)
     copy.tradeoff_ = trials

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from limes.files import join_labels
-from limes.html_report import Answers, Comparison, Tally, compare_answers
+from limes.html_report import Comparison, ModelScores, PredictionCounter, compare_answers
 from limes.html_report.figures import reliability
 from limes.scores import (
     accuracy_score,
@@ -32,7 +32,7 @@ def make_answers(classes, seed=0, n_rows=1000):
 
 
 def count(classes, y, labels, chances, n_pieces=7):
-    tally = Tally(classes)
+    tally = PredictionCounter(classes)
     for some in np.array_split(np.arange(len(labels)), n_pieces):
         tally.add(
             None if y is None else y[some], labels[some], None if chances is None else chances[some]
@@ -41,7 +41,7 @@ def count(classes, y, labels, chances, n_pieces=7):
 
 
 def scores(classes, counted):
-    return compare_answers(Comparison(Answers("m", counted, 1.0, 1), None, classes))["model"]
+    return compare_answers(Comparison(ModelScores("m", counted, 1.0, 1), None, classes))["model"]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -59,7 +59,7 @@ def test_scores_of_pieces_are_those_of_the_whole(name):
 def test_the_reliability_of_pieces_is_that_of_the_whole(name):
     classes = NAMES[name]
     y, labels, chances = make_answers(classes, n_rows=5000)
-    answers = Answers("m", count(classes, y, labels, chances), 1.0, 1)
+    answers = ModelScores("m", count(classes, y, labels, chances), 1.0, 1)
     forecast, observed, counts = reliability(answers, Comparison(answers, None, classes))
     is_two = name == "two"
     said = chances[:, 1] if is_two else chances.max(axis=1)
@@ -82,7 +82,7 @@ def test_labels_that_the_model_does_not_know_are_counted_and_have_no_brier_score
 
 
 def test_words_become_numbers_once_all_are_known():
-    tally = Tally([1, 2])
+    tally = PredictionCounter([1, 2])
     tally.add(np.array(["1", "2"]), np.array([1, 1]), None)
     tally.add(np.array(["1.0"]), np.array([2]), None)
     found = tally.sum_up(lambda truths: join_labels([truths]))

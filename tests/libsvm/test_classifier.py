@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import make_blobs
 
 from limes import accelerate, read_libsvm_model
-from limes.sources.base import Known, as_source
+from limes.sources.base import SourceContext, as_source
 
 
 @pytest.fixture(scope="module", params=["", "-b 1"])
@@ -24,10 +24,10 @@ def trained(request, tmp_path_factory):
 
 def test_the_source_says_what_the_model_says(trained):
     model, X, labels = trained
-    codes = np.searchsorted(np.unique(labels), labels)
-    source = as_source(model, Known(X, codes, False, np.random.default_rng(0)))
+    class_index = np.searchsorted(np.unique(labels), labels)
+    source = as_source(model, SourceContext(X, class_index, False, np.random.default_rng(0)))
     assert_array_equal(source.classes, [-2, 4, 7, 30])
-    votes = source.classes[source.codes(X)]
+    votes = source.classes[source.predict_index(X)]
     assert np.mean(votes == model.predict(X)) > 0.99
 
 
@@ -35,7 +35,7 @@ def test_the_models_own_sigmoids_are_used(trained):
     model, X, _ = trained
     if model.sigmoids is None:
         pytest.skip("trained without probabilities")
-    source = as_source(model, Known(X, None, True, np.random.default_rng(0)))
+    source = as_source(model, SourceContext(X, None, True, np.random.default_rng(0)))
     # LIBSVM stops its coupling at 0.005 / 4, ours is exact.
     assert_allclose(source.probabilities(X), model.predict_proba(X), atol=0.01)
 

@@ -161,10 +161,10 @@ def test_a_model_passes_through_reading_and_writing_unchanged(tmp_path, n_classe
     write_libsvm_model(model, tmp_path / "again.model")
     again = read_libsvm_model(tmp_path / "again.model")
     for name in ("vectors", "dual_coef", "intercepts", "n_support"):
-        assert_array_equal(getattr(again.machine, name), getattr(model.machine, name))
+        assert_array_equal(getattr(again.svm, name), getattr(model.svm, name))
     assert_array_equal(again.sigmoids, model.sigmoids)
     assert_array_equal(again.labels, model.labels)
-    assert again.machine.kernel == model.machine.kernel
+    assert again.svm.kernel == model.svm.kernel
     rows, _ = overlapping_rows(n_classes, seed=2)
     _, expected = libsvm_answers(svm_load_model(str(path)), rows, probabilities=True)
     _, found = libsvm_answers(
@@ -254,11 +254,11 @@ def test_the_small_file_is_read(tmp_path):
     model = read_libsvm_model(written(tmp_path, SMALL))
     assert_array_equal(model.labels, [3, 1, 2])
     assert_array_equal(
-        model.machine.vectors,
+        model.svm.vectors,
         [[0.25, 0.0, -1.0], [0.0, 1.0, 0.0], [0.0, 0.0, 0.0], [2.0, 3.0, 4.0]],
     )
-    assert_array_equal(model.machine.dual_coef, [[1.0, -1.0, -0.5, 0.5], [0.5, 0.1, 0.0, -1.0]])
-    assert_array_equal(model.machine.intercepts, [-0.1, 0.2, -0.3])
+    assert_array_equal(model.svm.dual_coef, [[1.0, -1.0, -0.5, 0.5], [0.5, 0.1, 0.0, -1.0]])
+    assert_array_equal(model.svm.intercepts, [-0.1, 0.2, -0.3])
     assert_array_equal(model.sigmoids, [[-1.0, -2.0, -3.0], [0.1, 0.2, 0.3]])
 
 
@@ -452,7 +452,7 @@ def test_an_existing_file_is_replaced_as_a_whole(tmp_path):
     path = written(tmp_path, b"old\n" * 10_000)
     model = read_libsvm_model(written(tmp_path, SMALL))
     write_libsvm_model(model, path)
-    assert_array_equal(read_libsvm_model(path).machine.vectors, model.machine.vectors)
+    assert_array_equal(read_libsvm_model(path).svm.vectors, model.svm.vectors)
     assert os.listdir(tmp_path) == [path.name]
 
 

@@ -1,4 +1,4 @@
-"""The rules that join maps, in the compiled core: their definition is ``codes`` of each scheme."""
+"""The class rules in the compiled core: their definition is ``class_index`` of each scheme."""
 
 import datetime
 from collections import UserDict
@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from limes import BorderMap
 from limes.model.coupling import class_pairs
-from limes.model.model import find_codes, find_labels, find_probabilities, find_values
+from limes.model.model import find_class_index, find_labels, find_probabilities, find_values
 from limes.model.schemes import (
     OneVsRestScheme,
     PairwiseScheme,
@@ -104,7 +104,7 @@ def test_the_core_names_the_class_of_the_definition(rule):
         rng = np.random.default_rng([1, number])
         scheme = draw_scheme(rule, rng)
         rows = draw_rows(scheme, rng, int(rng.integers(0, 200)))
-        expected = scheme.codes(scheme.values(rows))
+        expected = scheme.class_index(scheme.values(rows))
         assert_array_equal(scheme.classify(rows), expected)
         assert_array_equal(scheme.classify(np.asfortranarray(rows)[::-1]), expected[::-1])
         predict_one = scheme.predictor(list(range(scheme.n_classes)))
@@ -123,7 +123,7 @@ def test_the_definition_is_met_where_everything_ties(rule):
     )
     object.__setattr__(scheme, "maps", flat)
     rows = draw_rows(scheme, rng, 100)
-    assert_array_equal(scheme.classify(rows), scheme.codes(scheme.values(rows)))
+    assert_array_equal(scheme.classify(rows), scheme.class_index(scheme.values(rows)))
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -148,14 +148,19 @@ def test_rows_far_beyond_the_points_have_finite_answers(rule, double):
     largest = float(np.finfo(np.float64 if double else np.float32).max)
     for size in (1e30, 1e36, 1e37, 3.4e38, largest) + (1e300, 1e305) * double:
         rows = (size * ways).astype(np.float64 if size > 3.5e38 else np.float32)
-        codes, probabilities = find_codes(scheme, rows), find_probabilities(scheme, rows)
+        class_index, probabilities = (
+            find_class_index(scheme, rows),
+            find_probabilities(scheme, rows),
+        )
         assert np.isfinite(probabilities).all()
         assert_allclose(probabilities.sum(axis=1), 1.0, rtol=1e-9)
-        assert_array_equal(probabilities.argmax(axis=1), codes)
+        assert_array_equal(probabilities.argmax(axis=1), class_index)
         predict_one = scheme.predictor(list(range(scheme.n_classes)))
-        assert [predict_one(row) for row in rows] == codes.tolist()
+        assert [predict_one(row) for row in rows] == class_index.tolist()
         if rule != "shortlist" and rule != "coupled shortlist":  # which name fewer, the surer
-            assert_array_equal(codes, find_codes(scheme, (1e20 * ways).astype(np.float32)))
+            assert_array_equal(
+                class_index, find_class_index(scheme, (1e20 * ways).astype(np.float32))
+            )
 
 
 def test_a_single_border_has_the_sign_of_its_side_however_far():
@@ -173,7 +178,7 @@ def test_many_rows_beyond_the_range_stand_among_others(rule):
     rows = draw_rows(scheme, rng, 3000).astype(np.float32)
     is_far = rng.random(len(rows)) < 0.3
     rows[is_far] = np.where(rows[is_far] == 0, 0, 3e38 * np.sign(rows[is_far]))
-    expected = scheme.codes(scheme.values(scheme.classifier.within(rows)))
+    expected = scheme.class_index(scheme.values(scheme.classifier.within(rows)))
     assert_array_equal(scheme.classify(rows, n_threads=2), expected)
 
 
@@ -195,7 +200,7 @@ def test_the_first_row_without_an_answer_is_named(rule, value, message):
     rows[70_003:, -1] = value
     for n_threads in (1, 3):
         with pytest.raises(ValueError, match=message):
-            find_codes(scheme, rows, n_threads=n_threads)
+            find_class_index(scheme, rows, n_threads=n_threads)
     with pytest.raises(ValueError, match=message):
         find_probabilities(scheme, rows)
 

@@ -139,7 +139,7 @@ def test_a_value_of_zero_votes_alike_in_the_core_and_in_python():
     fast, rows = on_borders()
     values = fast.scheme_.values(rows)
     assert np.sum(values == 0) > 100
-    assert_array_equal(fast.scheme_.classify(rows), fast.scheme_.codes(values))
+    assert_array_equal(fast.scheme_.classify(rows), fast.scheme_.class_index(values))
     assert_array_equal(fast.predict_proba(rows).argmax(axis=1), fast.predict(rows))
 
 

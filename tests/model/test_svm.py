@@ -11,7 +11,7 @@ from sklearn.svm import SVC, SVR, NuSVC
 from limes.model import kernels
 from limes.model.coupling import class_pairs, count_votes_like_libsvm
 from limes.model.kernels import Kernel
-from limes.model.svm import SvmMachine
+from limes.model.svm import TrainedSvm
 
 KERNELS = [
     {"kernel": "linear"},
@@ -47,7 +47,7 @@ def test_values_are_those_of_scikit_learn(model, n_classes, parameters):
     extra = {"nu": 0.2} if model is NuSVC else {}
     svc, X = fitted(n_classes, model, decision_function_shape="ovo", **parameters, **extra)
     expected = second_is_positive(svc, X)
-    assert_allclose(SvmMachine.from_sklearn(svc).values(X), expected, rtol=1e-9, atol=1e-11)
+    assert_allclose(TrainedSvm.from_sklearn(svc).values(X), expected, rtol=1e-9, atol=1e-11)
 
 
 @pytest.mark.parametrize("n_classes", [2, 5])
@@ -55,22 +55,22 @@ def test_a_machine_of_sparse_rows_is_the_same(n_classes):
     X, y = blobs(n_classes)
     X[np.abs(X) < 1.0] = 0.0
     svc = SVC(gamma=0.3, decision_function_shape="ovo").fit(sparse.csr_matrix(X), y)
-    machine = SvmMachine.from_sklearn(svc)
+    svm = TrainedSvm.from_sklearn(svc)
     expected = second_is_positive(svc, sparse.csr_matrix(X))
-    assert_allclose(machine.values(X), expected, rtol=1e-9, atol=1e-11)
-    assert_array_equal(machine.values(sparse.csc_matrix(X)), machine.values(X))
+    assert_allclose(svm.values(X), expected, rtol=1e-9, atol=1e-11)
+    assert_array_equal(svm.values(sparse.csc_matrix(X)), svm.values(X))
 
 
 @pytest.mark.parametrize("parameters", KERNELS[:4], ids=str)
 @pytest.mark.parametrize("n_classes", [2, 4])
 def test_each_pair_by_itself_has_the_values_of_all_pairs(parameters, n_classes):
     svc, X = fitted(n_classes, **parameters)
-    machine = SvmMachine.from_sklearn(svc)
-    values = machine.values(X)
+    svm = TrainedSvm.from_sklearn(svc)
+    values = svm.values(X)
     for place, (first, second) in enumerate(class_pairs(n_classes)):
-        found = machine.pair_values(X, first, second)
+        found = svm.pair_values(X, first, second)
         assert_allclose(found, values[:, place], rtol=1e-10, atol=1e-11)
-        both, _ = machine.pair_values_and_gradients(X, first, second)
+        both, _ = svm.pair_values_and_gradients(X, first, second)
         assert_allclose(both, values[:, place], rtol=1e-10, atol=1e-11)
 
 
@@ -78,18 +78,18 @@ def test_each_pair_by_itself_has_the_values_of_all_pairs(parameters, n_classes):
 @pytest.mark.parametrize("n_classes", [2, 4])
 def test_gradients_agree_with_central_differences(parameters, n_classes):
     svc, X = fitted(n_classes, **parameters)
-    machine, rows = SvmMachine.from_sklearn(svc), X[:10]
+    svm, rows = TrainedSvm.from_sklearn(svc), X[:10]
     for pair in class_pairs(n_classes):
         steps = 1e-5 * np.eye(4)
-        above = [machine.pair_values(rows + step, *pair) for step in steps]
-        below = [machine.pair_values(rows - step, *pair) for step in steps]
+        above = [svm.pair_values(rows + step, *pair) for step in steps]
+        below = [svm.pair_values(rows - step, *pair) for step in steps]
         expected = (np.array(above) - np.array(below)).T / 2e-5
-        assert_allclose(machine.pair_gradients(rows, *pair), expected, rtol=1e-5, atol=1e-7)
+        assert_allclose(svm.pair_gradients(rows, *pair), expected, rtol=1e-5, atol=1e-7)
 
 
 def test_votes_are_the_labels_of_scikit_learn():
     svc, X = fitted(7, gamma=0.3)
-    votes = count_votes_like_libsvm(SvmMachine.from_sklearn(svc).values(X))
+    votes = count_votes_like_libsvm(TrainedSvm.from_sklearn(svc).values(X))
     assert_array_equal(svc.classes_[votes.argmax(axis=1)], svc.predict(X))
 
 
@@ -97,73 +97,73 @@ def test_votes_are_the_labels_of_scikit_learn():
 def test_blocks_do_not_change_the_answer(monkeypatch, most_fused):
     monkeypatch.setattr(kernels, "MOST_FUSED_FEATURES", most_fused)
     svc, X = fitted(4, gamma=0.3)
-    machine = SvmMachine.from_sklearn(svc)
-    whole = machine.values(X), *machine.pair_values_and_gradients(X, 1, 3)
+    svm = TrainedSvm.from_sklearn(svc)
+    whole = svm.values(X), *svm.pair_values_and_gradients(X, 1, 3)
     monkeypatch.setattr(kernels, "BLOCK_KERNELS", 1)
     monkeypatch.setattr(kernels, "MIN_BLOCK_ROWS", 7)
     monkeypatch.setattr(kernels, "FUSED_BLOCK_ROWS", 7)
-    pieces = machine.values(X), *machine.pair_values_and_gradients(X, 1, 3)
+    pieces = svm.values(X), *svm.pair_values_and_gradients(X, 1, 3)
     for expected, found in zip(whole, pieces, strict=True):
         assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
 
 
 def test_no_rows_give_no_values():
     svc, X = fitted(3)
-    machine = SvmMachine.from_sklearn(svc)
-    assert machine.values(X[:0]).shape == (0, 3)
-    assert machine.pair_values(X[:0], 0, 1).shape == (0,)
-    assert machine.pair_gradients(X[:0], 0, 1).shape == (0, 4)
+    svm = TrainedSvm.from_sklearn(svc)
+    assert svm.values(X[:0]).shape == (0, 3)
+    assert svm.pair_values(X[:0], 0, 1).shape == (0,)
+    assert svm.pair_gradients(X[:0], 0, 1).shape == (0, 4)
 
 
 def test_a_class_without_support_vectors_has_zero_weight():
-    machine = SvmMachine(
+    svm = TrainedSvm(
         kernel=Kernel("rbf"),
         vectors=[[0.0], [1.0]],
         dual_coef=[[1.0, -1.0], [0.0, 0.0]],
         intercepts=[0.0, 0.5, -0.5],
         n_support=[1, 1, 0],
     )
-    assert_allclose(machine.values([[0.5]]), [[0.0, -0.5, 0.5]], atol=1e-15)
-    assert_allclose(machine.pair_values([[0.5]], 0, 2), [-0.5])
+    assert_allclose(svm.values([[0.5]]), [[0.0, -0.5, 0.5]], atol=1e-15)
+    assert_allclose(svm.pair_values([[0.5]], 0, 2), [-0.5])
 
 
 def test_arrays_cannot_be_changed():
     svc, _ = fitted(2)
-    machine = SvmMachine.from_sklearn(svc)
+    svm = TrainedSvm.from_sklearn(svc)
     with pytest.raises(ValueError, match="read-only"):
-        machine.vectors[0] = 0.0
+        svm.vectors[0] = 0.0
 
 
 @pytest.mark.parametrize("pair", [(0, 0), (1, 0), (-1, 1), (1, 3)])
 def test_a_pair_is_two_classes_the_smaller_first(pair):
     svc, X = fitted(3)
     with pytest.raises(ValueError, match="the smaller first"):
-        SvmMachine.from_sklearn(svc).pair_values(X, *pair)
+        TrainedSvm.from_sklearn(svc).pair_values(X, *pair)
 
 
 @pytest.mark.parametrize("shape", [(3, 5), (3,), (3, 4, 1)])
 def test_rows_with_other_features_are_refused(shape):
     svc, _ = fitted(3)
     with pytest.raises(ValueError, match=r"shape \(n_rows, 4\)"):
-        SvmMachine.from_sklearn(svc).values(np.zeros(shape))
+        TrainedSvm.from_sklearn(svc).values(np.zeros(shape))
 
 
 def test_a_precomputed_kernel_is_refused():
     X, y = blobs(2)
     svc = SVC(kernel="precomputed").fit(X @ X.T, y)
     with pytest.raises(ValueError, match="got 'precomputed'"):
-        SvmMachine.from_sklearn(svc)
+        TrainedSvm.from_sklearn(svc)
 
 
 def test_an_unfitted_machine_is_refused():
     with pytest.raises(NotFittedError):
-        SvmMachine.from_sklearn(SVC())
+        TrainedSvm.from_sklearn(SVC())
 
 
 def test_a_regression_is_refused():
     X, y = blobs(2)
     with pytest.raises(TypeError, match="SVC or NuSVC"):
-        SvmMachine.from_sklearn(SVR().fit(X, y == "pear"))
+        TrainedSvm.from_sklearn(SVR().fit(X, y == "pear"))
 
 
 @pytest.mark.parametrize(
@@ -184,17 +184,17 @@ def test_arrays_that_do_not_fit_are_named(name, value):
         "n_support": [1, 1],
     }
     with pytest.raises(ValueError, match=name):
-        SvmMachine(kernel=Kernel("rbf"), **(arrays | {name: value}))
+        TrainedSvm(kernel=Kernel("rbf"), **(arrays | {name: value}))
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 7])
 def test_a_machine_with_its_classes_in_another_order_decides_the_same(n_classes):
     svc, X = fitted(n_classes, gamma=0.3)
-    machine = SvmMachine.from_sklearn(svc)
+    svm = TrainedSvm.from_sklearn(svc)
     order = np.random.default_rng(0).permutation(n_classes)
-    moved = machine.reordered(order)
+    moved = svm.reordered(order)
     for place, (a, b) in enumerate(class_pairs(n_classes)):
         i, j = order[a], order[b]
         pair = min(i, j), max(i, j)
-        expected = machine.pair_values(X, *pair) * (1 if i < j else -1)
+        expected = svm.pair_values(X, *pair) * (1 if i < j else -1)
         assert_allclose(moved.values(X)[:, place], expected, rtol=1e-12, atol=1e-12)

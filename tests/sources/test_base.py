@@ -7,8 +7,8 @@ from sklearn.datasets import make_classification, make_moons
 from sklearn.svm import SVC
 
 import limes
-from limes.fit.data import find_units
-from limes.sources.base import InUnits, Known, as_source
+from limes.fit.data import find_rescaling
+from limes.sources.base import RescaledSource, SourceContext, as_source
 
 
 @pytest.mark.parametrize(("factor", "shift"), [(1e-12, 0.0), (1e-3, 0.0), (1e9, 0.0), (2.0, 1e4)])
@@ -32,15 +32,15 @@ def test_every_scheme_takes_rows_in_small_units(scheme):
 def test_a_source_in_other_units_has_the_same_answers_and_its_gradients():
     X, y = make_classification(300, 4, n_informative=3, n_redundant=0, n_classes=3, random_state=1)
     X = 1000.0 * X + 5e4
-    source = as_source(SVC().fit(X, y), Known(X, y, False, np.random.default_rng(0)))
-    units = find_units(X)
-    other, rows = InUnits(source, units), units.apply(X)
+    source = as_source(SVC().fit(X, y), SourceContext(X, y, False, np.random.default_rng(0)))
+    rescaling = find_rescaling(X)
+    other, rows = RescaledSource(source, rescaling), rescaling.apply(X)
     assert_allclose(np.std(rows), 1.0, rtol=0.1)
-    assert_array_equal(other.codes(rows), source.codes(X))
-    for name in ("probabilities", "forecasts", "scores"):
+    assert_array_equal(other.predict_index(rows), source.predict_index(X))
+    for name in ("probabilities", "calibrated_probabilities", "scores"):
         assert_allclose(getattr(other, name)(rows), getattr(source, name)(X), rtol=1e-6, atol=1e-9)
     for border in (other.pair(0, 2), other.one_vs_rest(1)):
-        values, gradients = border.linearize(rows)
+        values, gradients = border.decision_and_gradient(rows)
         assert_allclose(border.decision(rows), values)
         step = 1e-5 * np.eye(4)[2]
         slope = (border.decision(rows + step) - border.decision(rows - step)) / 2e-5
@@ -49,7 +49,7 @@ def test_a_source_in_other_units_has_the_same_answers_and_its_gradients():
 
 def test_standardised_rows_are_left_as_they_are():
     rows = np.random.default_rng(0).normal(size=(200, 6))
-    assert find_units(rows) is None
-    assert find_units(np.full((5, 2), 7.0)) is None
-    assert find_units(0.01 * rows) is not None
-    assert find_units(rows + 100.0) is not None
+    assert find_rescaling(rows) is None
+    assert find_rescaling(np.full((5, 2), 7.0)) is None
+    assert find_rescaling(0.01 * rows) is not None
+    assert find_rescaling(rows + 100.0) is not None

@@ -20,7 +20,7 @@ from sklearn.svm import SVC, LinearSVC, NuSVC
 from limes.agf import AGFClassifier, KernelDensityClassifier
 from limes.datasets.sample_classes import SampleClassesClassifier, sample_classes
 from limes.fit.borders import find_borders
-from limes.sources.base import Known, as_source
+from limes.sources.base import SourceContext, as_source
 from limes.sources.pipelines import unwrap
 
 SMOOTH = {
@@ -100,8 +100,10 @@ def make_source(model, X, y, *, by_probability=False):
     """Return a fitted model's source, and the rows in its space."""
     inner, before = unwrap(fitted(model, X, y))
     rows = X if before is None else before.apply(X)
-    codes = np.unique(y, return_inverse=True)[1]
-    return as_source(inner, Known(rows, codes, by_probability, np.random.default_rng(0))), rows
+    class_index = np.unique(y, return_inverse=True)[1]
+    return as_source(
+        inner, SourceContext(rows, class_index, by_probability, np.random.default_rng(0))
+    ), rows
 
 
 @pytest.mark.parametrize("by_probability", [False, True])
@@ -153,7 +155,7 @@ def test_the_side_of_the_border_is_the_class_that_predict_names(name, moons):
     values = source.pair(0, 1).decision(rows)
     is_clear = np.abs(values) > 1e-9
     assert_array_equal((values > 0)[is_clear], model.predict(X)[is_clear] == 1)
-    assert_array_equal(source.codes(rows), model.predict(X))
+    assert_array_equal(source.predict_index(rows), model.predict(X))
 
 
 @pytest.mark.parametrize("name", ["svc-rbf", "nusvc", "logistic", "gp-rbf", "agf", "neighbors"])
@@ -161,7 +163,7 @@ def test_codes_are_the_labels_of_many_classes(name, blobs):
     X, y = blobs
     model = {**SMOOTH, **STEPPED}[name]
     source, rows = make_source(model, X, y)
-    assert_array_equal(source.classes[source.codes(rows)], model.predict(X))
+    assert_array_equal(source.classes[source.predict_index(rows)], model.predict(X))
 
 
 @pytest.mark.parametrize("name", ["gp-rbf", "gp-matern", "logistic", "calibrated", "agf"])
@@ -189,7 +191,7 @@ def test_a_stepped_source_has_borders_with_a_direction(name, moons):
 def test_probability_border_of_an_svm_is_where_platts_sigmoid_is_one_half(moons):
     X, y = moons
     svc = SVC(gamma=1.0, class_weight={0: 5.0, 1: 1.0}).fit(X, y)
-    known = Known(X, y, True, np.random.default_rng(0))
+    known = SourceContext(X, y, True, np.random.default_rng(0))
     source = as_source(svc, known)
     decision = source.pair(0, 1).decision(X)
     expected = 0.5 * (source.slopes[0] * svc.decision_function(X) + source.shifts[0])
@@ -199,11 +201,13 @@ def test_probability_border_of_an_svm_is_where_platts_sigmoid_is_one_half(moons)
 
 def test_a_function_of_rows_is_a_source():
     rows = np.random.default_rng(0).normal(size=(50, 2))
-    source = as_source(lambda X: X[:, 0] - 1, Known(rows, None, False, np.random.default_rng(0)))
+    source = as_source(
+        lambda X: X[:, 0] - 1, SourceContext(rows, None, False, np.random.default_rng(0))
+    )
     assert_allclose(source.pair(0, 1).gradient(rows), np.tile([1.0, 0.0], (50, 1)), atol=1e-8)
     assert_allclose(source.pair(0, 1).decision(rows), rows[:, 0] - 1)
 
 
 def test_what_has_no_decision_value_is_refused():
     with pytest.raises(TypeError, match="got 42"):
-        as_source(42, Known(np.zeros((1, 1)), None, False, np.random.default_rng(0)))
+        as_source(42, SourceContext(np.zeros((1, 1)), None, False, np.random.default_rng(0)))

@@ -2,7 +2,7 @@
 
 from limes._core.hardware import cpu_path, cpu_paths, thread_count
 from limes._core.kernel_sums import RbfVectors
-from limes._core.packing import factor_functions
+from limes._core.packing import split_common_slopes
 from limes._core.predict import Classifier, Maps
 
 __all__ = [
@@ -11,6 +11,6 @@ __all__ = [
     "RbfVectors",
     "cpu_path",
     "cpu_paths",
-    "factor_functions",
+    "split_common_slopes",
     "thread_count",
 ]

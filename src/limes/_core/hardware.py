@@ -71,7 +71,7 @@ def thread_count(n_jobs: int | None = None) -> int:
 
     # Counting processors reads files, so it comes last.
     limit = _openmp_limit()
-    if limit == 1 or _is_spoken_for():
+    if limit == 1 or _inside_worker():
         return 1
     return max(1, int(min(limit, effective_n_jobs(n_jobs), cpu_count())))
 
@@ -92,7 +92,7 @@ def check_jobs(n_jobs: Any) -> None:
         )
 
 
-def _is_spoken_for() -> bool:
+def _inside_worker() -> bool:
     """Whether a joblib worker runs this and no share of the processors was left to it.
 
     Processes of loky get their share as ``OMP_NUM_THREADS``; threads get none.

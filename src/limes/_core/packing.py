@@ -24,7 +24,7 @@ GROUP_SIZE = 16
 N_ITERATIONS = 6
 
 
-def factor_functions(functions: Array, projection: Array, blend: int) -> Factors | None:
+def split_common_slopes(functions: Array, projection: Array, blend: int) -> Factors | None:
     """Split linear functions into one for all points and local ones of the projected row.
 
     A blend of k points then costs k times the few terms of the projection, and all features once.
@@ -32,7 +32,7 @@ def factor_functions(functions: Array, projection: Array, blend: int) -> Factors
     Examples
     --------
     >>> functions = np.array([[[1.0, 2.0, 3.0]], [[1.0, 2.0, 6.0]], [[1.0, 2.0, 3.0]]])
-    >>> base, local = factor_functions(functions, np.array([[0.0], [0.0], [2.0]]), blend=2)
+    >>> base, local = split_common_slopes(functions, np.array([[0.0], [0.0], [2.0]]), blend=2)
     >>> base, local.ravel()
     (array([[1., 2., 4.]]), array([-0.5,  1. , -0.5]))
     """
@@ -52,7 +52,7 @@ def factor_functions(functions: Array, projection: Array, blend: int) -> Factors
     return base, np.ascontiguousarray(local).reshape(n_points, n_values, n_search)
 
 
-def group_points(weights: Array, biases: Array) -> Grouping | None:
+def cluster_points(weights: Array, biases: Array) -> Grouping | None:
     """Group the points of a map that lie near one another.
 
     Any grouping gives the same answers; a good one rules out more points at once.

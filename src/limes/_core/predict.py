@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from limes._core import _native
 from limes._core.hardware import cpu_path
-from limes._core.packing import factor_functions, group_points
+from limes._core.packing import cluster_points, split_common_slopes
 
 Array = NDArray[Any]
 
@@ -212,10 +212,10 @@ def _parts(
     # The core says what is wrong with anything that is no map.
     is_map = len(plain) == 4 and plain[0].ndim == 2 and plain[1].shape == plain[0].shape[:1]
     if is_map and grouped and blend == 1:
-        groups = group_points(plain[0], plain[1])
+        groups = cluster_points(plain[0], plain[1])
     if is_map and projection is not None and blend > 1:
         is_fit = plain[2].ndim == 3 and plain[2].shape[2:] == projection.shape[:1]
-        factors = factor_functions(plain[2], projection, blend) if is_fit else None
+        factors = split_common_slopes(plain[2], projection, blend) if is_fit else None
     return (*plain, groups, factors)
 
 

@@ -21,9 +21,9 @@ from limes.agf.neighbours import (
 from limes.agf.tuning import (
     check_enough_rows,
     check_positive,
+    choose_total_weight,
     is_auto,
     leave_one_out_errors,
-    settle_total_weight,
 )
 
 Array = NDArray[Any]
@@ -33,18 +33,18 @@ LEAST_BANDWIDTH = 1e-150
 FACTORS = 2.0 ** (0.5 * np.arange(2, -11, -1))
 
 
-class GaussianVote(ClassifierMixin, BaseEstimator):
+class GaussianKernelClassifier(ClassifierMixin, BaseEstimator):
     """The common part of classifiers by Gaussian weights; subclasses choose the width."""
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Store the training rows, in order of class, and choose the bandwidth."""
         rows, labels = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(labels)
-        self.classes_, codes = np.unique(labels, return_inverse=True)
-        order = np.argsort(codes, kind="stable")
+        self.classes_, class_index = np.unique(labels, return_inverse=True)
+        order = np.argsort(class_index, kind="stable")
         self._training = TrainingRows.from_rows(rows[order])
-        self._votes = np.eye(len(self.classes_))[codes[order]]
-        self._edges = np.searchsorted(codes[order], np.arange(len(self.classes_) + 1))
+        self._votes = np.eye(len(self.classes_))[class_index[order]]
+        self._edges = np.searchsorted(class_index[order], np.arange(len(self.classes_) + 1))
         self._scope = self._choose_scope()
         return self
 
@@ -103,7 +103,7 @@ class GaussianVote(ClassifierMixin, BaseEstimator):
         return part.spread(part.weights * excess) @ self._votes
 
 
-class AGFClassifier(GaussianVote):
+class AGFClassifier(GaussianKernelClassifier):
     r"""Classify by adaptive Gaussian filtering: a kernel whose bandwidth follows the density.
 
     Each training row weighs :math:`w_i = \exp(-d_i^2 / 2 \sigma^2)`, and the bandwidth is
@@ -161,7 +161,7 @@ class AGFClassifier(GaussianVote):
 
     def _choose_scope(self) -> Scope:
         """Return which training rows have a say, and the sum of their weights."""
-        self.total_weight_ = settle_total_weight(
+        self.total_weight_ = choose_total_weight(
             self._training,
             self._votes,
             total_weight=self.total_weight,
@@ -170,7 +170,7 @@ class AGFClassifier(GaussianVote):
         return adaptive_scope(self._training, self.total_weight_, self.n_neighbors)
 
 
-class KernelDensityClassifier(GaussianVote):
+class KernelDensityClassifier(GaussianKernelClassifier):
     r"""Classify by the Gaussian kernel density of each class, all with the same bandwidth.
 
     The probability of a class is its density :math:`\frac{1}{n_c} \sum_{i \in c} K_h(x - x_i)`

@@ -203,7 +203,7 @@ class Neighbourhood:
 def neighbourhoods(training: TrainingRows, placed: Array, scope: Scope) -> Iterator[Neighbourhood]:
     """Weigh the training rows at each row, block by block; a later block may correct a row."""
     everywhere = np.arange(len(placed))
-    with calm_blas(training.n_features):
+    with single_blas_thread(training.n_features):
         if scope.n_nearest is None:
             yield from _weigh_all(training, placed, everywhere, scope.width)
         else:
@@ -271,7 +271,7 @@ def _weigh_all(
         yield weigh(squared, None, at[block], width, training.n_rows)
 
 
-def calm_blas(n_features: int) -> AbstractContextManager[Any]:
+def single_blas_thread(n_features: int) -> AbstractContextManager[Any]:
     """Keep BLAS to one thread within a block of code, unless rows are wide.
 
     Between the short products of blocks its threads would only spin, which on a busy machine

@@ -8,7 +8,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from limes.agf.neighbours import TrainingRows, adaptive_scope, neighbourhoods
-from limes.agf.tuning import settle_total_weight
+from limes.agf.tuning import choose_total_weight
 
 Array = NDArray[Any]
 
@@ -76,7 +76,7 @@ class AGFRegressor(RegressorMixin, BaseEstimator):
         self._targets = np.asarray(values, dtype=np.float64)
         self._training = TrainingRows.from_rows(rows)
         targets = self._targets.reshape(len(rows), -1)
-        self.total_weight_ = settle_total_weight(
+        self.total_weight_ = choose_total_weight(
             self._training,
             targets,
             total_weight=self.total_weight,

@@ -12,8 +12,8 @@ from limes.agf.neighbours import (
     AdaptiveWidth,
     TrainingRows,
     Width,
-    calm_blas,
     nearest_others,
+    single_blas_thread,
     split_rows,
     weigh,
 )
@@ -76,7 +76,7 @@ def _is_a(value: Any, kind: type) -> bool:
     return isinstance(value, kind) and not isinstance(value, bool | np.bool_)
 
 
-def settle_total_weight(
+def choose_total_weight(
     training: TrainingRows, targets: Array, *, total_weight: Any, n_neighbors: Any
 ) -> float:
     """Return the sum of weights asked for, or that with the least error for "auto"."""
@@ -98,7 +98,7 @@ def leave_one_out_errors(
     """
     pilots = _pilot_rows(training.n_rows)
     errors = np.zeros(len(widths))
-    with calm_blas(training.n_features):
+    with single_blas_thread(training.n_features):
         for block in split_rows(len(pilots), training.n_rows):
             squared, index = nearest_others(training, pilots[block], n_others)
             for place, width in enumerate(widths):

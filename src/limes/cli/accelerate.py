@@ -5,7 +5,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from limes.cli.main import add_job, add_jobs, add_output, add_rows, row_options
+from limes.cli.main import add_command, add_jobs, add_output, add_rows, row_options
 from limes.cli.terminal import Progress, pairs, show, table
 
 # The command's words and the parameters of `limes.accelerate` that they set.
@@ -28,7 +28,7 @@ SETTINGS = (
 
 def add_parser(jobs: Any) -> None:
     """Describe the job."""
-    parser = add_job(
+    parser = add_command(
         jobs,
         "accelerate",
         help="turn a trained classifier into a fast one",

@@ -5,13 +5,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from limes.cli.main import add_job
+from limes.cli.main import add_command
 from limes.cli.terminal import show
 
 
 def add_parser(jobs: Any) -> None:
     """Describe the job."""
-    parser = add_job(
+    parser = add_command(
         jobs,
         "bench",
         help="compare speed and skill with everything that could be used instead",

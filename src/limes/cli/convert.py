@@ -4,13 +4,13 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from limes.cli.main import add_job, add_rows, row_options
+from limes.cli.main import add_command, add_rows, row_options
 from limes.cli.terminal import Progress, show
 
 
 def add_parser(jobs: Any) -> None:
     """Describe the job."""
-    parser = add_job(
+    parser = add_command(
         jobs,
         "convert",
         help="write a file of rows in another format",

@@ -4,13 +4,13 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from limes.cli.main import add_job
+from limes.cli.main import add_command
 from limes.cli.terminal import show, table
 
 
 def add_parser(jobs: Any) -> None:
     """Describe the job."""
-    parser = add_job(
+    parser = add_command(
         jobs,
         "datasets",
         help="list the paper's datasets, or write one to files",

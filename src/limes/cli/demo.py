@@ -4,12 +4,12 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from limes.cli.main import add_job
+from limes.cli.main import add_command
 
 
 def add_parser(jobs: Any) -> None:
     """Describe the job."""
-    parser = add_job(
+    parser = add_command(
         jobs,
         "demo",
         help="accelerate a support vector machine and draw its borders",

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from limes.cli.main import add_job, add_output
+from limes.cli.main import add_command, add_output
 from limes.cli.terminal import show
 
 TARGETS = ("onnx", "c", "libagf")
@@ -12,7 +12,7 @@ TARGETS = ("onnx", "c", "libagf")
 
 def add_parser(jobs: Any) -> None:
     """Describe the job."""
-    parser = add_job(
+    parser = add_command(
         jobs,
         "export",
         help="write a fast classifier as ONNX, C or a libAGF model",
@@ -36,7 +36,7 @@ def add_parser(jobs: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Write the other form."""
-    from limes.atomic import replacing
+    from limes.atomic import atomic_write
     from limes.cli.models import open_model
 
     opened = open_model(args.model)
@@ -45,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
             f"{args.model}: expected a fast classifier: make one with limes accelerate."
         )
     data = WRITERS[args.to](opened.model, args)
-    with replacing(args.output) as stream:
+    with atomic_write(args.output) as stream:
         stream.write(data)
     result = {"output": str(args.output), "to": args.to, "n_bytes": len(data)}
     text = f"{args.output}: {len(data):,} bytes"

@@ -5,7 +5,7 @@ import math
 from pathlib import Path
 from typing import Any
 
-from limes.cli.main import add_job, add_rows, row_options
+from limes.cli.main import add_command, add_rows, row_options
 from limes.cli.terminal import Progress, pairs, show
 
 # Labels listed one by one; more are only counted.
@@ -15,7 +15,7 @@ MODEL_FRONTS = (b"\x89LIMES", b"svm_type", b"kernel_type", b"1v1", b"1vR", b"ADJ
 
 def add_parser(jobs: Any) -> None:
     """Describe the job."""
-    parser = add_job(
+    parser = add_command(
         jobs,
         "info",
         help="tell what a model or a file of rows is",
@@ -89,17 +89,17 @@ def _describe_borders(fast: Any) -> dict[str, Any]:
 
 def _describe_machine(model: Any) -> dict[str, Any]:
     """Return what is known of a support vector machine, nothing of another classifier."""
-    machine = getattr(model, "machine", None)
-    if machine is None:
+    svm = getattr(model, "machine", None)
+    if svm is None:
         return {}
-    kernel = machine.kernel
+    kernel = svm.kernel
     facts = {
         "svm_type": model.svm_type,
         "kernel": kernel.name,
         "gamma": kernel.gamma,
         "degree": kernel.degree,
         "coef0": kernel.coef0,
-        "n_support_vectors": len(machine.vectors),
+        "n_support_vectors": len(svm.vectors),
     }
     used = {"linear": (), "rbf": ("gamma",), "sigmoid": ("gamma", "coef0")}.get(
         kernel.name, ("gamma", "degree", "coef0")
@@ -113,10 +113,10 @@ def _describe_machine(model: Any) -> dict[str, Any]:
 
 def _describe_rows(args: argparse.Namespace) -> dict[str, Any]:
     """Return what a file of rows holds, once all of it is read."""
-    from limes.files import LabelParts, open_rows
+    from limes.files import LabelCollector, open_rows
 
     n_rows = n_features = n_values = 0
-    labels = LabelParts()
+    labels = LabelCollector()
     with (
         open_rows(args.rows, row_options(args)) as rows,
         Progress(f"reading {args.rows}", rows.n_rows) as progress,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 # Each is a module beside this one, with ``add_parser(jobs)``. What takes long to import is
 # imported in the functions that need it, so that `limes --help` starts at once.
-JOBS = (
+COMMANDS = (
     "train",
     "accelerate",
     "predict",
@@ -44,9 +44,9 @@ FORMATS = "libsvm, csv, parquet, arrow, npy, npz or libagf"
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command."""
-    args = make_parser().parse_args(_known_words(sys.argv[1:] if argv is None else argv))
+    args = make_parser().parse_args(_expand_class_weights(sys.argv[1:] if argv is None else argv))
     try:
-        with _manners():
+        with _command_context():
             return int(args.run(args) or 0)
     except BrokenPipeError:
         # The reader of our output has gone: what is left unwritten must not be tried again.
@@ -75,7 +75,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"limes {limes.__version__}")
     jobs = parser.add_subparsers(required=True, metavar="JOB")
-    for job in JOBS:
+    for job in COMMANDS:
         import_module(f"limes.cli.{job}").add_parser(jobs)
     return parser
 
@@ -95,7 +95,7 @@ class OneLineParser(argparse.ArgumentParser):
 
 
 @contextmanager
-def _manners() -> Iterator[None]:
+def _command_context() -> Iterator[None]:
     """Clean up when we are told to stop, and put warnings in one line."""
     is_main = threading.current_thread() is threading.main_thread()
     before = signal.signal(signal.SIGTERM, _stop) if is_main else None
@@ -110,7 +110,7 @@ def _manners() -> Iterator[None]:
             signal.signal(signal.SIGTERM, before)
 
 
-def _known_words(words: Sequence[str]) -> list[str]:
+def _expand_class_weights(words: Sequence[str]) -> list[str]:
     """Put LIBSVM's ``-w1 5`` as ``--weight 1=5``, which a parser can have."""
     if words[:1] != ["train"]:
         return list(words)
@@ -170,7 +170,7 @@ def _shorten(message: object) -> str:
     return text if len(text) <= MAX_MESSAGE else f"{text[: MAX_MESSAGE - 3]}..."
 
 
-def add_job(jobs: Any, name: str, *, help: str, description: str, example: str) -> Any:  # noqa: A002
+def add_command(jobs: Any, name: str, *, help: str, description: str, example: str) -> Any:  # noqa: A002
     """Add a job with an example at the end of its help."""
     lines = "\n".join(f"  {line}" for line in example.splitlines())
     parser = jobs.add_parser(name, help=help, description=description, epilog=f"example:\n{lines}")

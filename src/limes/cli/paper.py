@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from limes.cli.main import add_job
+from limes.cli.main import add_command
 from limes.cli.terminal import Progress, show
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ METHODS = (
 
 def add_parser(jobs: Any) -> None:
     """Describe the job."""
-    parser = add_job(
+    parser = add_command(
         jobs,
         "paper",
         help="repeat the paper: its trials, tables and figures",

@@ -9,7 +9,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, TypeVar
 
-from limes.cli.main import add_job, add_jobs, add_output, add_rows, row_options
+from limes.cli.main import add_command, add_jobs, add_output, add_rows, row_options
 from limes.cli.terminal import Progress, show
 
 Piece = TypeVar("Piece")
@@ -21,7 +21,7 @@ MAX_WAIT_SECONDS = 5.0
 
 
 @contextmanager
-def read_ahead(pieces: Iterable[Piece]) -> Iterator[Iterator[Piece]]:
+def prefetch(pieces: Iterable[Piece]) -> Iterator[Iterator[Piece]]:
     """Go through pieces that a thread fetches ahead."""
     waiting: queue.Queue[tuple[Any, BaseException | None]] = queue.Queue(N_WAITING)
     is_over = threading.Event()
@@ -72,7 +72,7 @@ def _empty(waiting: "queue.Queue[tuple[Any, BaseException | None]]") -> None:
 
 def add_parser(jobs: Any) -> None:
     """Describe the job."""
-    parser = add_job(
+    parser = add_command(
         jobs,
         "predict",
         help="label a file of rows",
@@ -99,7 +99,7 @@ def add_parser(jobs: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Predict and write, a piece at a time."""
     from limes.cli.models import open_model
-    from limes.files import create_answers, find_format, open_rows
+    from limes.files import create_predictions, find_format, open_rows
 
     model = open_model(args.model, n_features=args.features)
     model.use_threads(args.jobs)
@@ -116,7 +116,7 @@ def run(args: argparse.Namespace) -> int:
     _check_keep(args, find_format(args.rows, args.format), find_format(args.output, args.to))
     with (
         open_rows(args.rows, options) as rows,
-        create_answers(args.output, classes=model.classes.tolist(), kind=args.to) as answers,
+        create_predictions(args.output, classes=model.classes.tolist(), kind=args.to) as answers,
         Progress("predicting", rows.n_rows) as progress,
     ):
         n_rows = predict_file(
@@ -137,7 +137,7 @@ def predict_file(
     """Label all pieces of a file."""
     n_rows = 0
     # Nobody can end a thread that waits for standard input.
-    ahead = nullcontext(iter(rows)) if str(rows.path) == "-" else read_ahead(rows)
+    ahead = nullcontext(iter(rows)) if str(rows.path) == "-" else prefetch(rows)
     with ahead as pieces:
         for batch in pieces:
             model, X = model.take(batch.X, rows.path)

@@ -9,11 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from limes.cli.main import add_job, add_jobs, add_rows, row_options
+from limes.cli.main import add_command, add_jobs, add_rows, row_options
 from limes.cli.models import OpenModel
 from limes.cli.terminal import Progress, show, table
-from limes.files import LabelParts, RowOptions, join_labels, open_rows
-from limes.html_report import Answers, Comparison, Counted, Tally, ask, time_models
+from limes.files import LabelCollector, RowOptions, join_labels, open_rows
+from limes.html_report import (
+    Comparison,
+    ModelScores,
+    PredictionCounter,
+    PredictionCounts,
+    ask,
+    time_models,
+)
 from limes.html_report.scores import name_of
 
 # Rows kept for timing and for the picture: the first ones, as many as this.
@@ -22,7 +29,7 @@ N_KEPT = 5000
 
 def add_parser(jobs: Any) -> None:
     """Describe the job."""
-    parser = add_job(
+    parser = add_command(
         jobs,
         "score",
         help="measure skill, agreement and speed on labelled rows",
@@ -65,11 +72,11 @@ def _paths(args: argparse.Namespace) -> list[Path]:
 
 def _write_page(args: argparse.Namespace, model: Any, scored: Any) -> None:
     """Write the page, whole or not at all."""
-    from limes.atomic import replacing
+    from limes.atomic import atomic_write
     from limes.html_report import render
 
     page = render(model, *scored, title=f"{args.model.name} on {args.rows.name}")
-    with replacing(args.html) as stream:
+    with atomic_write(args.html) as stream:
         stream.write(page.encode())
 
 
@@ -106,8 +113,8 @@ class Scored(NamedTuple):
 
 def score_file(models: list[OpenModel], path: Path, options: RowOptions) -> Scored:
     """Ask models about all rows of a file, and count what they answer."""
-    truth = LabelParts()
-    tallies = [Tally(models[0].classes) for _ in models]
+    truth = LabelCollector()
+    tallies = [PredictionCounter(models[0].classes) for _ in models]
     kept: list[Any] = []
     n_same = n_kept = 0
     with open_rows(path, options) as rows, Progress("scoring", rows.n_rows) as progress:
@@ -162,13 +169,15 @@ def _like(y: NDArray[Any], model: OpenModel) -> NDArray[Any]:
     return y.astype(str) if is_text and y.dtype.kind != "U" else y
 
 
-def _compare(models: list[OpenModel], counted: list[Counted], n_same: int, X: Any) -> Comparison:
+def _compare(
+    models: list[OpenModel], counted: list[PredictionCounts], n_same: int, X: Any
+) -> Comparison:
     """Put answers and times together."""
     fast, source = models[0].model, models[1].model if len(models) == 2 else None
     is_taken = all(model.takes_sparse for model in models) or not sparse.issparse(X)
     times = time_models(fast, source, X if is_taken else X.toarray())
     answers = [
-        Answers(name_of(model.model), own, *measured)
+        ModelScores(name_of(model.model), own, *measured)
         for model, own, measured in zip(models, counted, times, strict=True)
     ]
     return Comparison(answers[0], answers[1] if source is not None else None, fast.classes_, n_same)

@@ -3,13 +3,13 @@
 import argparse
 from typing import Any
 
-from limes.cli.main import add_job, add_output, add_rows, row_options
+from limes.cli.main import add_command, add_output, add_rows, row_options
 from limes.cli.terminal import Progress, show
 
 
 def add_parser(jobs: Any) -> None:
     """Describe the job."""
-    parser = add_job(
+    parser = add_command(
         jobs,
         "subsample",
         help="choose a fraction of the rows of each class",

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from limes.cli.main import add_job, add_rows, row_options
+from limes.cli.main import add_command, add_rows, row_options
 from limes.cli.terminal import Progress, pairs, show
 
 SVM_TYPES = ("c_svc", "nu_svc")
@@ -13,7 +13,7 @@ KERNELS = ("linear", "poly", "rbf", "sigmoid")
 
 def add_parser(jobs: Any) -> None:
     """Describe the job."""
-    parser = add_job(
+    parser = add_command(
         jobs,
         "train",
         help="train a support vector machine or another slow classifier",
@@ -206,19 +206,19 @@ def _as_libsvm(svc: Any, X: Any, y: Any, *, has_sigmoids: bool, seed: int) -> An
     import numpy as np
 
     from limes.libsvm import LibsvmClassifier
-    from limes.model.svm import SvmMachine
+    from limes.model.svm import TrainedSvm
     from limes.sources.platt import svm_sigmoids
 
-    machine = SvmMachine.from_sklearn(svc)
+    svm = TrainedSvm.from_sklearn(svc)
     sigmoids = None
     if has_sigmoids:
-        codes = np.searchsorted(svc.classes_, y)
+        class_index = np.searchsorted(svc.classes_, y)
         rng = np.random.default_rng(seed)
-        found = svm_sigmoids(svc, machine, X, codes, rng=rng)
+        found = svm_sigmoids(svc, svm, X, class_index, rng=rng)
         # Ours rise with the decision value of the second class, LIBSVM's fall with the first's.
         sigmoids = np.array([-found.slopes, found.shifts])
     svm_type = SVM_TYPES[type(svc).__name__ == "NuSVC"]
-    return LibsvmClassifier(machine, svc.classes_, svm_type=svm_type, sigmoids=sigmoids)
+    return LibsvmClassifier(svm, svc.classes_, svm_type=svm_type, sigmoids=sigmoids)
 
 
 def _write(model: Any, path: Path, names: tuple[str, ...] | None) -> None:
@@ -268,7 +268,7 @@ def _describe(model: Any, X: Any, y: Any) -> dict[str, Any]:
         "n_classes": len(np.unique(y)),
     }
     if hasattr(inner, "machine"):
-        facts["n_support_vectors"] = len(inner.machine.vectors)
+        facts["n_support_vectors"] = len(inner.svm.vectors)
     return facts
 
 

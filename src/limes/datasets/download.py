@@ -129,10 +129,10 @@ class LibAGF:
         rows = np.frombuffer(download(LIBAGF_DATA + self.rows, progress), "<f4", offset=4)
         quantity = np.frombuffer(download(LIBAGF_DATA + self.quantity, progress), "<f4")
         thresholds = np.geomspace(self.lowest, self.highest, self.n_classes - 1, dtype=np.float32)
-        codes = np.searchsorted(thresholds, quantity, side="right")
+        class_index = np.searchsorted(thresholds, quantity, side="right")
         return {
             "X_train": rows.reshape(-1, entry.n_features).astype(np.float32),
-            "y_train": codes.astype(np.int16),
+            "y_train": class_index.astype(np.int16),
         }
 
 
@@ -140,11 +140,11 @@ def _number(y: NDArray[Any], names: NDArray[Any]) -> NDArray[np.int16]:
     """Return the number of each label among the names."""
     order = np.argsort(names)
     places = np.searchsorted(names, y, sorter=order)
-    codes = order[np.minimum(places, len(names) - 1)]
-    unknown = np.unique(y[names[codes] != y])
+    class_index = order[np.minimum(places, len(names) - 1)]
+    unknown = np.unique(y[names[class_index] != y])
     if len(unknown):
         raise ValueError(f"labels must be among {names.tolist()}, got {unknown.tolist()}")
-    return codes.astype(np.int16)
+    return class_index.astype(np.int16)
 
 
 ORIGINS: dict[str, Origin] = {

@@ -100,8 +100,8 @@ def add_classifier(
     """
     scheme = fitted_scheme(fast)
     values = map_values(graph, pack(scheme, graph.dtype), rows)
-    codes, probabilities = join(graph, scheme, values)
-    return graph.add("Gather", graph.constant(labels), codes, axis=0), probabilities
+    class_index, probabilities = join(graph, scheme, values)
+    return graph.add("Gather", graph.constant(labels), class_index, axis=0), probabilities
 
 
 def onnx_labels(classes: NDArray[Any]) -> NDArray[Any]:
@@ -327,23 +327,23 @@ def _join_pairwise(graph: Graph, scheme: Scheme, values: str) -> tuple[str, str]
     own = _couple(graph, values, scheme.n_classes)
     if isinstance(scheme, PairwiseScheme) and not scheme.by_vote:
         return _highest(graph, own), own
-    codes = _highest(graph, _count_votes(graph, values, scheme.n_classes))
-    return codes, _put_first(graph, own, codes, scheme.n_classes)
+    class_index = _highest(graph, _count_votes(graph, values, scheme.n_classes))
+    return class_index, _put_first(graph, own, class_index, scheme.n_classes)
 
 
 def _join_one_vs_rest(graph: Graph, scheme: Scheme, values: str) -> tuple[str, str]:
     """Add the class furthest inside its border, and what the values say of the others."""
-    codes = _highest(graph, values)
+    class_index = _highest(graph, values)
     below = graph.add("Min", values, graph.number(0.0))
     own = graph.add("Softmax", graph.add("Mul", below, graph.number(2.0)), axis=1)
-    return codes, _put_first(graph, own, codes, scheme.n_classes)
+    return class_index, _put_first(graph, own, class_index, scheme.n_classes)
 
 
 def _join_shared(graph: Graph, scheme: Scheme, values: str) -> tuple[str, str]:
     """Add the class of the largest value; the values are logits."""
-    codes = _highest(graph, values)
+    class_index = _highest(graph, values)
     own = graph.add("Softmax", values, axis=1)
-    return codes, _put_first(graph, own, codes, scheme.n_classes)
+    return class_index, _put_first(graph, own, class_index, scheme.n_classes)
 
 
 def _join_shortlist(graph: Graph, scheme: Scheme, values: str) -> tuple[str, str]:
@@ -353,7 +353,7 @@ def _join_shortlist(graph: Graph, scheme: Scheme, values: str) -> tuple[str, str
     scores = graph.columns(values, 0, n_classes, 1)
     pairs = graph.columns(values, n_classes, n_classes * (n_classes + 1) // 2, 1)
     count, named = _name_classes(graph, scheme, scores)
-    codes, probabilities = _highest(graph, scores), graph.add("Softmax", scores, axis=1)
+    class_index, probabilities = _highest(graph, scores), graph.add("Softmax", scores, axis=1)
     start = probabilities
     for size in range(2, n_named + 1):
         own = graph.columns(named, 0, size, 1)
@@ -361,8 +361,8 @@ def _join_shortlist(graph: Graph, scheme: Scheme, values: str) -> tuple[str, str
         winner, shared = _decide_named(graph, scheme, decisions, own, start, size)
         is_size = graph.add("Equal", count, graph.integers([[size]]))
         probabilities = graph.add("Where", is_size, shared, probabilities)
-        codes = graph.add("Where", graph.shaped(is_size, -1), winner, codes)
-    return codes, _put_first(graph, probabilities, codes, n_classes)
+        class_index = graph.add("Where", graph.shaped(is_size, -1), winner, class_index)
+    return class_index, _put_first(graph, probabilities, class_index, n_classes)
 
 
 def _join_tree(graph: Graph, scheme: Scheme, values: str) -> tuple[str, str]:
@@ -372,14 +372,14 @@ def _join_tree(graph: Graph, scheme: Scheme, values: str) -> tuple[str, str]:
     won = _won(graph, values)
     agreed = graph.add("MatMul", won, graph.number(ways[1] - ways[0]))
     # As many steps as agree, less those that the way has: zero for one class alone.
-    codes = _highest(graph, graph.add("Sub", agreed, graph.number(ways[1].sum(axis=0))))
+    class_index = _highest(graph, graph.add("Sub", agreed, graph.number(ways[1].sum(axis=0))))
     doubled = graph.add("Mul", values, graph.number(2.0))
     costs = [
         graph.add("MatMul", _softplus(graph, side), graph.number(steps))
         for side, steps in zip((doubled, graph.add("Neg", doubled)), ways, strict=True)
     ]
     own = graph.add("Exp", graph.add("Neg", graph.add("Add", *costs)))
-    return codes, _put_first(graph, own, codes, scheme.n_classes)
+    return class_index, _put_first(graph, own, class_index, scheme.n_classes)
 
 
 JOINS: dict[str, Callable[[Graph, Scheme, str], tuple[str, str]]] = {
@@ -394,13 +394,13 @@ JOINS: dict[str, Callable[[Graph, Scheme, str], tuple[str, str]]] = {
 def _join_two(graph: Graph, values: str) -> tuple[str, str]:
     """Add the classes of one border: the second one where the value is above zero."""
     is_second = graph.add("Greater", values, graph.number(0.0))
-    codes = graph.shaped(graph.add("Cast", is_second, to=INT64), -1)
+    class_index = graph.shaped(graph.add("Cast", is_second, to=INT64), -1)
     plain = graph.add("Sigmoid", graph.add("Mul", values, graph.number(2.0)))
     # A value that is only just above zero leaves a half in these few digits: its class is first.
     least = graph.number(0.5 + 4 * np.finfo(graph.dtype).eps)
     second = graph.add("Max", plain, graph.add("Where", is_second, least, graph.number(0.0)))
     first = graph.add("Sub", graph.number(1.0), second)
-    return codes, graph.add("Concat", first, second, axis=1)
+    return class_index, graph.add("Concat", first, second, axis=1)
 
 
 def _highest(graph: Graph, scores: str) -> str:
@@ -543,14 +543,14 @@ def _eliminate(graph: Graph, system: str, step: int, n_classes: int) -> str:
     return graph.add("Sub", system, product)
 
 
-def _put_first(graph: Graph, probabilities: str, codes: str, n_classes: int) -> str:
-    """Add ``limes.schemes.protocol.put_first``.
+def _put_first(graph: Graph, probabilities: str, class_index: str, n_classes: int) -> str:
+    """Add ``limes.schemes.protocol.with_largest_at``.
 
     The level that the winner and those above it share is the highest of the averages of the winner
     and the 0, 1, 2 ... largest others.
     """
     numbers = graph.integers(np.arange(n_classes))
-    is_winner = graph.add("Equal", graph.shaped(codes, -1, 1), numbers)
+    is_winner = graph.add("Equal", graph.shaped(class_index, -1, 1), numbers)
     others = graph.add("Where", is_winner, graph.number(-1.0), probabilities)
     own = graph.total(graph.add("Where", is_winner, probabilities, graph.number(0.0)), 1)
     size = graph.integers([n_classes - 1])
@@ -564,5 +564,5 @@ def _put_first(graph: Graph, probabilities: str, codes: str, n_classes: int) -> 
     moved = graph.add("Where", is_winner, above, graph.add("Min", probabilities, level))
     shared = graph.add("Div", moved, graph.total(moved, 1))
     largest = graph.shaped(_highest(graph, probabilities), -1, 1)
-    is_first = graph.add("Equal", largest, graph.shaped(codes, -1, 1))
+    is_first = graph.add("Equal", largest, graph.shaped(class_index, -1, 1))
     return graph.add("Where", is_first, probabilities, shared)

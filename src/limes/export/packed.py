@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from limes._typing import Array
 from limes.classifier import BordersClassifier
 from limes.model.affine import to_dense
-from limes.model.border_map import search_form
+from limes.model.border_map import packed_form
 from limes.model.schemes import Scheme
 
 Real = NDArray[np.floating[Any]]
@@ -89,7 +89,7 @@ def pack(scheme: Scheme, dtype: Any) -> Packed:
 
     As in the core, rows lose a centre that is rounded; biases and offsets take up what that moves.
     """
-    form = search_form(scheme.maps)
+    form = packed_form(scheme.maps)
     rounded = _narrow(form.center, dtype)
     shift = rounded.astype(np.float64) - form.center
     projection = None if form.projection is None else to_dense(form.projection)

@@ -49,12 +49,12 @@ def batch_size(n_features: int, itemsize: int = 8) -> int:
     return max(1, min(MAX_BATCH_ROWS, BATCH_BYTES // max(1, n_features * itemsize)))
 
 
-class LabelParts:
+class LabelCollector:
     """The labels of many pieces, held in little room until all are there.
 
     Examples
     --------
-    >>> parts = LabelParts()
+    >>> parts = LabelCollector()
     >>> parts.add(np.array(["b", "a"]))
     >>> parts.add(None)
     >>> parts.join()
@@ -71,8 +71,8 @@ class LabelParts:
         if y.dtype.kind in "biuf":
             self._parts.append(y)
             return
-        words, codes = np.unique(y.astype(str), return_inverse=True)
-        self._parts.append((words, codes.astype(np.int32)))
+        words, class_index = np.unique(y.astype(str), return_inverse=True)
+        self._parts.append((words, class_index.astype(np.int32)))
 
     def join(self) -> NDArray[Any] | None:
         """Return all labels as one array of one type, or None where there are none."""
@@ -125,12 +125,12 @@ def join_labels(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
     if all(part.dtype.kind in "biuf" for part in parts):
         return _whole_where_possible(np.concatenate(parts).astype(np.float64))
     text = np.concatenate([np.asarray(part).astype(str) for part in parts])
-    names, codes = np.unique(text, return_inverse=True)
+    names, class_index = np.unique(text, return_inverse=True)
     try:
         numbers = names.astype(np.float64)
     except ValueError:
         return text
-    return _whole_where_possible(numbers)[codes] if np.isfinite(numbers).all() else text
+    return _whole_where_possible(numbers)[class_index] if np.isfinite(numbers).all() else text
 
 
 def _whole_where_possible(labels: NDArray[np.float64]) -> NDArray[Any]:
@@ -234,7 +234,7 @@ class RowWriter(PieceWriter, ABC):
         """Append rows and their labels."""
 
 
-class AnswerWriter(PieceWriter, ABC):
+class PredictionWriter(PieceWriter, ABC):
     """What writes predictions."""
 
     @abstractmethod
@@ -248,7 +248,7 @@ Writer = TypeVar("Writer", bound=PieceWriter)
 
 
 @contextmanager
-def finishing(writer: Writer) -> Iterator[Writer]:
+def closing_or_discarding(writer: Writer) -> Iterator[Writer]:
     """Close a writer at the end, or discard it after an error."""
     try:
         yield writer

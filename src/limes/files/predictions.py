@@ -9,15 +9,15 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from limes.files.batches import LABEL, AnswerWriter, finishing
+from limes.files.batches import LABEL, PredictionWriter, closing_or_discarding
 from limes.files.npy import ArchiveWriter, ArrayWriter
 from limes.files.streams import find_format, open_output, plain_suffix
 
 
 @contextmanager
-def create_answers(
+def create_predictions(
     path: str | os.PathLike[str], *, classes: Sequence[Any], kind: str | None = None
-) -> Iterator[AnswerWriter]:
+) -> Iterator[PredictionWriter]:
     """Open a file to write predictions to, in pieces.
 
     CSV, Parquet and Arrow have a column ``label`` and, with probabilities, one ``p_CLASS`` for each
@@ -43,7 +43,7 @@ def create_answers(
     --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with create_answers(Path(folder, "out.txt"), classes=[1, 2]) as writer:
+    ...     with create_predictions(Path(folder, "out.txt"), classes=[1, 2]) as writer:
     ...         writer.write(np.array([2]), np.array([[0.25, 0.75]]))
     ...     print(Path(folder, "out.txt").read_text(), end="")
     labels 1 2
@@ -53,12 +53,14 @@ def create_answers(
     found = find_format(path, kind)
     with (
         open_output(path.with_suffix(".cls") if found == "libagf" else path) as stream,
-        finishing(_make_writer(found, stream, path, classes)) as writer,
+        closing_or_discarding(_make_writer(found, stream, path, classes)) as writer,
     ):
         yield writer
 
 
-def _make_writer(kind: str, stream: IO[bytes], path: Path, classes: Sequence[Any]) -> AnswerWriter:
+def _make_writer(
+    kind: str, stream: IO[bytes], path: Path, classes: Sequence[Any]
+) -> PredictionWriter:
     """Return what writes a format."""
     if kind in ("csv", "parquet", "arrow"):
         return _TableAnswers(stream, kind, plain_suffix(path), classes)
@@ -69,7 +71,7 @@ def _make_writer(kind: str, stream: IO[bytes], path: Path, classes: Sequence[Any
     return _LibagfAnswers(stream, path) if kind == "libagf" else _TextAnswers(stream, classes)
 
 
-class _TextAnswers(AnswerWriter):
+class _TextAnswers(PredictionWriter):
     """The text of ``svm-predict``."""
 
     def __init__(self, stream: IO[bytes], classes: Sequence[Any]) -> None:
@@ -89,7 +91,7 @@ class _TextAnswers(AnswerWriter):
         self._stream.write("".join(f"{line}\n" for line in lines).encode())
 
 
-class _TableAnswers(AnswerWriter):
+class _TableAnswers(PredictionWriter):
     """Columns, beside those of the rows where these are kept."""
 
     def __init__(self, stream: IO[bytes], kind: str, suffix: str, classes: Sequence[Any]) -> None:
@@ -123,7 +125,7 @@ def _free_name(name: str, taken: set[str]) -> str:
     return name if name not in taken else f"predicted_{name}"
 
 
-class _NpyAnswers(AnswerWriter):
+class _NpyAnswers(PredictionWriter):
     """One array: labels or, where they are asked for, probabilities."""
 
     def __init__(self, stream: IO[bytes]) -> None:
@@ -140,7 +142,7 @@ class _NpyAnswers(AnswerWriter):
         self._writer.close()
 
 
-class _NpzAnswers(AnswerWriter):
+class _NpzAnswers(PredictionWriter):
     """The arrays ``classes``, ``labels`` and, where they are asked for, ``probabilities``."""
 
     def __init__(self, stream: IO[bytes], path: Path, classes: Sequence[Any]) -> None:
@@ -164,7 +166,7 @@ class _NpzAnswers(AnswerWriter):
         self._arrays.discard()
 
 
-class _LibagfAnswers(AnswerWriter):
+class _LibagfAnswers(PredictionWriter):
     """Labels and, where probabilities are asked for, confidence ratings in a file beside."""
 
     def __init__(self, stream: IO[bytes], path: Path) -> None:

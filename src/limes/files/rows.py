@@ -15,11 +15,11 @@ from limes.files.batches import (
     LABEL,
     Batch,
     Columns,
-    LabelParts,
+    LabelCollector,
     RowWriter,
     choose_columns,
+    closing_or_discarding,
     find_place,
-    finishing,
     join_labels,
     quote,
 )
@@ -181,7 +181,7 @@ def read_rows(
     """
     limit = max_bytes or _memory() * 3 // 4
     parts: list[Any] = []
-    labels = LabelParts()
+    labels = LabelCollector()
     with open_rows(path, options) as rows:
         n_bytes = 0
         for batch in rows:
@@ -359,7 +359,7 @@ def create_rows(
         path = path.with_suffix(".vec")
     with (
         open_output(path) as stream,
-        finishing(_make_writer(found, stream, path, names)) as writer,
+        closing_or_discarding(_make_writer(found, stream, path, names)) as writer,
     ):
         yield writer
 
@@ -447,7 +447,7 @@ def scan_rows(path: Path, options: RowOptions, progress: ShowProgress = _NoProgr
     if str(path) == "-":
         raise ValueError("the rows are read twice, so they must be in a file, got '-'.")
     n_rows = n_features = 0
-    labels = LabelParts()
+    labels = LabelCollector()
     with open_rows(path, options) as rows, progress(f"reading {path}", rows.n_rows) as bar:
         for batch in rows:
             n_rows += batch.n_rows

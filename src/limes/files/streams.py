@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path, PurePath
 from typing import IO, Any
 
-from limes.atomic import replacing
+from limes.atomic import atomic_write
 
 # What each format's files end with. LIBSVM's own have all kinds of endings, or none.
 ENDINGS = {
@@ -149,7 +149,7 @@ def open_output(path: Path) -> Iterator[IO[bytes]]:
         return
     if not path.parent.is_dir():
         raise FileNotFoundError(f"{path}: there is no folder {str(path.parent)!r}.")
-    with replacing(path) as plain:
+    with atomic_write(path) as plain:
         opener = OPENERS.get(compression_of(path))
         if opener is None:
             yield plain

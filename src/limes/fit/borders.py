@@ -8,15 +8,15 @@ from numpy.typing import NDArray
 from sklearn.neighbors import NearestNeighbors
 from threadpoolctl import threadpool_limits
 
-from limes._typing import Array, Codes
-from limes.fit.config import DEFAULTS, Settings
-from limes.fit.data import Ground
-from limes.fit.validation import Judges, enough_judges
+from limes._typing import Array, Indices
+from limes.fit.config import DEFAULTS, FitOptions
+from limes.fit.data import FitData
+from limes.fit.validation import ValidationSet, augmented_validation_set
 from limes.model.border_map import BorderMap
 from limes.sources.base import MulticlassSource, Shifted, Source
 
 # Trials draw from a child of the seed that no map draws from.
-TRIAL_KEY = 2**31
+PLACEMENT_SEED_KEY = 2**31
 # The simplest first: of those that do equally well, the first is taken.
 PLACEMENTS = ("random", "near", "mixed", "dense")
 # Distances to the middles of cells that are held at once.
@@ -28,37 +28,37 @@ MAX_STEPS = 180
 def map_border(
     source: Source,
     classes: list[int],
-    ground: Ground,
-    settings: Settings,
+    data: FitData,
+    options: FitOptions,
     rng: np.random.Generator,
 ) -> BorderMap:
     """Search for the points of one border.
 
     Rows that are all on one side have no border between them: its map is then the same everywhere.
     """
-    source = shift_border(source, settings)
-    rows = ground.rows[draw_rows(ground.codes, classes, rng)]
+    source = shift_border(source, options)
+    rows = data.rows[draw_rows(data.class_index, classes, rng)]
     sides = split_sides(source, rows)
-    n_borders = settings.n_borders or DEFAULTS.borders.n_points
-    pairs = place_pairs(sides, n_borders, placement=settings.placement, rng=rng)
+    n_borders = options.n_borders or DEFAULTS.borders.n_points
+    pairs = place_pairs(sides, n_borders, placement=options.placement, rng=rng)
     if not len(pairs):
-        return _one_sided(source, rows, ground)
+        return _one_sided(source, rows, data)
     points, normals = find_borders(
-        source, sides.below[pairs[:, 0]], sides.above[pairs[:, 1]], tolerance=settings.tolerance
+        source, sides.below[pairs[:, 0]], sides.above[pairs[:, 1]], tolerance=options.tolerance
     )
     return BorderMap.from_borders(
-        points=points, normals=normals, before=ground.before, blend=settings.blend or 1
+        points=points, normals=normals, before=data.before, blend=options.blend or 1
     )
 
 
-def shift_border(source: Source, settings: Settings) -> Source:
+def shift_border(source: Source, options: FitOptions) -> Source:
     """Return the border at the decision value that is asked for."""
-    return Shifted(source, settings.level) if settings.level else source
+    return Shifted(source, options.decision_offset) if options.decision_offset else source
 
 
-def draw_rows(codes: Codes, classes: list[int], rng: np.random.Generator) -> Codes:
+def draw_rows(class_index: Indices, classes: list[int], rng: np.random.Generator) -> Indices:
     """Return the rows of some classes, a random part of a large class."""
-    own = [np.flatnonzero(codes == one) for one in classes]
+    own = [np.flatnonzero(class_index == one) for one in classes]
     kept = [
         rows
         if len(rows) <= DEFAULTS.borders.max_rows_per_class
@@ -68,13 +68,13 @@ def draw_rows(codes: Codes, classes: list[int], rng: np.random.Generator) -> Cod
     return np.concatenate(kept)
 
 
-def _one_sided(source: Source, rows: Array, ground: Ground) -> BorderMap:
+def _one_sided(source: Source, rows: Array, data: FitData) -> BorderMap:
     """Return the map of a border that no two rows lie across: the middle row's value everywhere."""
     if not len(rows):
-        rows = ground.rows
+        rows = data.rows
     middle = rows.mean(axis=0)
     value = float(np.median(source.decision(rows)))
-    return BorderMap.constant(middle, value, ground.before)
+    return BorderMap.constant(middle, value, data.before)
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +92,7 @@ class Border:
         """All its classes."""
         return sorted(self.below + self.above)
 
-    def parts(self, first: Codes, second: Codes) -> NDArray[np.bool_]:
+    def parts(self, first: Indices, second: Indices) -> NDArray[np.bool_]:
         """Tell which pairs of classes it lies between."""
         is_below, is_above = np.isin(first, self.below), np.isin(first, self.above)
         return (is_below & np.isin(second, self.above)) | (is_above & np.isin(second, self.below))
@@ -101,9 +101,9 @@ class Border:
 def choose_placement(
     borders: list[Border],
     source: MulticlassSource,
-    ground: Ground,
-    judges: Judges,
-    settings: Settings,
+    data: FitData,
+    validation: ValidationSet,
+    options: FitOptions,
     *,
     seed: np.random.SeedSequence,
     verbose: int = 0,
@@ -114,32 +114,32 @@ def choose_placement(
     placements that are within the standard error of the best the simplest is taken.
     """
     rng = np.random.default_rng(
-        np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, TRIAL_KEY))
+        np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, PLACEMENT_SEED_KEY))
     )
-    judges, rows = enough_judges(source, ground, judges)
+    validation, rows = augmented_validation_set(source, data, validation)
     misses = np.zeros((len(PLACEMENTS), len(rows)))
     # As for the maps themselves: what is found must not depend on the number of threads.
     with threadpool_limits(limits=1, user_api="blas"):
-        tried = _most_doubtful(borders, source, judges, rows)
+        tried = _most_ambiguous(borders, source, validation, rows)
         for border in tried:
-            some = _draw_judges(judges, border, rng)
+            some = _draw_judges(validation, border, rng)
             n_draws = DEFAULTS.borders.n_trial_borders // len(tried)
-            missed = _try_placements(border, ground, settings, rows[some], n_draws, rng)
-            misses[:, some] += judges.weights[some] * missed
-    chosen = simplest(misses)
+            missed = _try_placements(border, data, options, rows[some], n_draws, rng)
+            misses[:, some] += validation.weights[some] * missed
+    chosen = first_within_error(misses)
     if verbose:
-        _tell(misses, judges.weights, len(tried), chosen)
+        _log(misses, validation.weights, len(tried), chosen)
     return PLACEMENTS[chosen]
 
 
-def simplest(misses: Array) -> int:
+def first_within_error(misses: Array) -> int:
     """Return the first that misses no more than the least, by the error of the difference.
 
     Examples
     --------
-    >>> simplest(np.array([[1, 1, 1, 1, 0], [0, 0, 0, 1, 0]]))
+    >>> first_within_error(np.array([[1, 1, 1, 1, 0], [0, 0, 0, 1, 0]]))
     1
-    >>> simplest(np.array([[1, 0, 0, 1, 0], [0, 0, 0, 1, 0]]))
+    >>> first_within_error(np.array([[1, 0, 0, 1, 0], [0, 0, 0, 1, 0]]))
     0
     """
     more = misses - misses[misses.sum(axis=1).argmin()]
@@ -148,8 +148,8 @@ def simplest(misses: Array) -> int:
     return int(np.argmax(more.sum(axis=1) <= errors * (1 + 1e-9)))
 
 
-def _most_doubtful(
-    borders: list[Border], source: MulticlassSource, judges: Judges, rows: Array
+def _most_ambiguous(
+    borders: list[Border], source: MulticlassSource, validation: ValidationSet, rows: Array
 ) -> list[Border]:
     """Return the borders between the two likeliest classes of most rows that are in doubt."""
     if len(borders) <= DEFAULTS.borders.n_trial_borders:
@@ -159,17 +159,17 @@ def _most_doubtful(
     order = np.argsort(scores, axis=1)
     best, next_best = order[:, -1], order[:, -2]
     lines = np.arange(len(scores))
-    doubt = judges.weights[::step] * np.exp(scores[lines, next_best] - scores[lines, best])
-    weights = np.array([doubt @ border.parts(best, next_best) for border in borders])
+    ambiguity = validation.weights[::step] * np.exp(scores[lines, next_best] - scores[lines, best])
+    weights = np.array([ambiguity @ border.parts(best, next_best) for border in borders])
     return [
         borders[place]
         for place in np.argsort(-weights, kind="stable")[: DEFAULTS.borders.n_trial_borders]
     ]
 
 
-def _draw_judges(judges: Judges, border: Border, rng: np.random.Generator) -> Codes:
+def _draw_judges(validation: ValidationSet, border: Border, rng: np.random.Generator) -> Indices:
     """Return the rows of a border's classes, a random part of many."""
-    own = np.flatnonzero(np.isin(judges.codes, border.classes))
+    own = np.flatnonzero(np.isin(validation.class_index, border.classes))
     return (
         own
         if len(own) <= DEFAULTS.borders.max_trial_rows
@@ -179,37 +179,37 @@ def _draw_judges(judges: Judges, border: Border, rng: np.random.Generator) -> Co
 
 def _try_placements(
     border: Border,
-    ground: Ground,
-    settings: Settings,
-    judging: Array,
+    data: FitData,
+    options: FitOptions,
+    validation_rows: Array,
     n_draws: int,
     rng: np.random.Generator,
 ) -> Array:
     """Return how often maps of each placement put each row on the wrong side of a border."""
-    source = shift_border(border.source, settings)
-    sides = split_sides(source, ground.rows[draw_rows(ground.codes, border.classes, rng)])
-    n_points = min(settings.n_borders or DEFAULTS.borders.n_points, DEFAULTS.borders.n_trial_points)
-    missed = np.zeros((len(PLACEMENTS), len(judging)))
-    if not (len(sides.below) and len(sides.above) and len(judging)):
+    source = shift_border(border.source, options)
+    sides = split_sides(source, data.rows[draw_rows(data.class_index, border.classes, rng)])
+    n_points = min(options.n_borders or DEFAULTS.borders.n_points, DEFAULTS.borders.n_trial_points)
+    missed = np.zeros((len(PLACEMENTS), len(validation_rows)))
+    if not (len(sides.below) and len(sides.above) and len(validation_rows)):
         return missed
-    is_above = source.decision(judging) > 0
+    is_above = source.decision(validation_rows) > 0
     tried = [place for place in range(len(PLACEMENTS)) for _ in range(n_draws)]
     pairs = [place_pairs(sides, n_points, placement=PLACEMENTS[one], rng=rng) for one in tried]
     below, above = np.concatenate(pairs).T
     # All lines at once: one call asks the source as often as several would, with less around it.
     points, normals = find_borders(
-        source, sides.below[below], sides.above[above], tolerance=settings.tolerance
+        source, sides.below[below], sides.above[above], tolerance=options.tolerance
     )
     ends = np.cumsum([len(some) for some in pairs])[:-1]
     for place, own, across in zip(
         tried, np.split(points, ends), np.split(normals, ends), strict=True
     ):
-        one = BorderMap.from_borders(points=own, normals=across, blend=settings.blend or 1)
-        missed[place] += ((one.decide(judging)[:, 0] > 0) != is_above) / n_draws
+        one = BorderMap.from_borders(points=own, normals=across, blend=options.blend or 1)
+        missed[place] += ((one.decide(validation_rows)[:, 0] > 0) != is_above) / n_draws
     return missed
 
 
-def _tell(misses: Array, weights: Array, n_tried: int, chosen: int) -> None:
+def _log(misses: Array, weights: Array, n_tried: int, chosen: int) -> None:
     """Say how each placement did, and which is taken."""
     judged = max(float(n_tried * weights.sum()), np.finfo(float).tiny)
     for place, name in enumerate(PLACEMENTS):
@@ -251,7 +251,9 @@ def place_pairs(
     if placement == "dense":
         found = _spread(
             sides,
-            _draw_near(sides, DEFAULTS.borders.pairs_drawn_per_pair * n_pairs, rng, by_doubt=True),
+            _draw_near(
+                sides, DEFAULTS.borders.pairs_drawn_per_pair * n_pairs, rng, by_ambiguity=True
+            ),
             n_pairs,
         )
     else:
@@ -275,14 +277,14 @@ def _draw_new(
 
 
 def _draw_near(
-    sides: Sides, n_drawn: int, rng: np.random.Generator, *, by_doubt: bool = False
+    sides: Sides, n_drawn: int, rng: np.random.Generator, *, by_ambiguity: bool = False
 ) -> NDArray[np.int64]:
     """Pair so many rows of either side with near ones of the other, in random order.
 
     They are any rows, or more of those near the border.
     """
     values = sides.below_values, sides.above_values
-    below, above = map(_doubt, values) if by_doubt else (None, None)
+    below, above = map(_doubt, values) if by_ambiguity else (None, None)
     from_below = _near_pairs(sides.below, sides.above, n_drawn, rng, below)
     from_above = _near_pairs(sides.above, sides.below, n_drawn, rng, above)[:, ::-1]
     pairs = np.concatenate([from_below, from_above])
@@ -292,8 +294,8 @@ def _draw_near(
 
 def _doubt(values: Array) -> Array:
     """Return how likely each row is drawn: the smaller its decision value, the likelier."""
-    doubt = 1.0 - np.abs(np.tanh(values)) + DEFAULTS.borders.unambiguous_weight
-    return doubt / doubt.sum()
+    ambiguity = 1.0 - np.abs(np.tanh(values)) + DEFAULTS.borders.unambiguous_weight
+    return ambiguity / ambiguity.sum()
 
 
 def _near_pairs(
@@ -318,20 +320,20 @@ def _spread(sides: Sides, pairs: NDArray[np.int64], n_wanted: int) -> NDArray[np
     Cells of equally many pairs, by halving again and again, agree less with the source where
     points are few.
     """
-    crossings = _crossings(sides, _rows_of(pairs, len(sides.above)))
-    middles = crossings[:n_wanted].copy()
+    crossings = _linear_crossings(sides, _rows_of(pairs, len(sides.above)))
+    centers = crossings[:n_wanted].copy()
     for _ in range(DEFAULTS.borders.kmeans_steps):
-        cells, _ = _nearest(middles, crossings)
-        counts = np.bincount(cells, minlength=len(middles))[:, None]
-        sums = np.zeros_like(middles)
+        cells, _ = _nearest(centers, crossings)
+        counts = np.bincount(cells, minlength=len(centers))[:, None]
+        sums = np.zeros_like(centers)
         np.add.at(sums, cells, crossings)
-        middles = np.where(counts > 0, sums / np.maximum(counts, 1), middles)
-    cells, distances = _nearest(middles, crossings)
+        centers = np.where(counts > 0, sums / np.maximum(counts, 1), centers)
+    cells, distances = _nearest(centers, crossings)
     order = np.lexsort((distances, cells))
     return pairs[order[np.unique(cells[order], return_index=True)[1]]]
 
 
-def _crossings(sides: Sides, pairs: NDArray[np.int64]) -> Array:
+def _linear_crossings(sides: Sides, pairs: NDArray[np.int64]) -> Array:
     """Return about where the line of each pair crosses the border, were its values linear."""
     below, above = pairs.T
     start, end = sides.below_values[below], sides.above_values[above]
@@ -339,20 +341,20 @@ def _crossings(sides: Sides, pairs: NDArray[np.int64]) -> Array:
     return (1 - share) * sides.below[below] + share * sides.above[above]
 
 
-def _nearest(middles: Array, rows: Array) -> tuple[Codes, Array]:
+def _nearest(centers: Array, rows: Array) -> tuple[Indices, Array]:
     """Return the number of the middle nearest to each row, and half its squared distance."""
     cells, distances = np.empty(len(rows), dtype=np.intp), 0.5 * np.square(rows).sum(axis=1)
-    halves = 0.5 * np.square(middles).sum(axis=1)
-    n_block = max(1, MAX_DISTANCES // len(middles))
+    halves = 0.5 * np.square(centers).sum(axis=1)
+    n_block = max(1, MAX_DISTANCES // len(centers))
     for start in range(0, len(rows), n_block):
         some = slice(start, start + n_block)
-        lengths = halves - rows[some] @ middles.T
+        lengths = halves - rows[some] @ centers.T
         cells[some] = np.argmin(lengths, axis=1)
         distances[some] += lengths.min(axis=1)
     return cells, distances
 
 
-def _some_rows(n_rows: int, rng: np.random.Generator) -> Codes:
+def _some_rows(n_rows: int, rng: np.random.Generator) -> Indices:
     """Return all row numbers, or a random part of many."""
     if n_rows <= DEFAULTS.borders.max_neighbor_rows:
         return np.arange(n_rows)
@@ -381,7 +383,7 @@ def find_borders(source: Source, below: Array, above: Array, *, tolerance: float
     open_lines = np.arange(len(span))
     for step in range(MAX_STEPS):
         rows = below[open_lines] + place[open_lines, None] * span[open_lines]
-        value, gradient = source.linearize(rows)
+        value, gradient = source.decision_and_gradient(rows)
         normals[open_lines] = gradient
         is_above = value > 0
         high[open_lines[is_above]] = place[open_lines[is_above]]
@@ -395,8 +397,10 @@ def find_borders(source: Source, below: Array, above: Array, *, tolerance: float
             place[open_lines], low[open_lines], high[open_lines], value, slope, step
         )
     points = below + place[:, None] * span
-    is_jump = ~_can_shrink(low, high)
-    return Borders(points, _mend_normals(source, normals, is_jump, below, above))
+    is_discontinuous = ~_can_shrink(low, high)
+    return Borders(
+        points, _replace_invalid_gradients(source, normals, is_discontinuous, below, above)
+    )
 
 
 def _can_shrink(low: Array, high: Array) -> NDArray[np.bool_]:
@@ -417,8 +421,8 @@ def _next_place(
     return np.where((newton > low) & (newton < high), newton, middle)
 
 
-def _mend_normals(
-    source: Source, normals: Array, is_jump: NDArray[np.bool_], below: Array, above: Array
+def _replace_invalid_gradients(
+    source: Source, normals: Array, is_discontinuous: NDArray[np.bool_], below: Array, above: Array
 ) -> Array:
     """Give a border point without a gradient to trust the direction and the rise of its own line.
 
@@ -426,7 +430,7 @@ def _mend_normals(
     taken so widely that it may point back across the border.
     """
     span = above - below
-    is_backward = is_jump & (np.einsum("ij,ij->i", normals, span) <= 0)
+    is_backward = is_discontinuous & (np.einsum("ij,ij->i", normals, span) <= 0)
     is_bad = is_backward | ~np.any(normals, axis=1) | ~np.all(np.isfinite(normals), axis=1)
     if not is_bad.any():
         return normals

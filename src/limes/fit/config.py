@@ -257,21 +257,21 @@ DEFAULTS = FitConfig()
 
 
 @dataclass(frozen=True)
-class Effort:
+class Budget:
     """How long a map is trained: at most so many seconds, samples and epochs."""
 
     seconds: float
-    most_looks: float = np.inf
-    most_epochs: float = np.inf
+    max_samples: float = np.inf
+    max_epochs: float = np.inf
 
 
-TRIAL = Effort(
+SEARCH_BUDGET = Budget(
     DEFAULTS.train.search_seconds,
     DEFAULTS.train.search_max_samples,
     DEFAULTS.train.search_max_epochs,
 )
-LAST = Effort(DEFAULTS.train.final_seconds)
-WIDE_TRIAL = Effort(
+FINAL_BUDGET = Budget(DEFAULTS.train.final_seconds)
+WIDE_BUDGET = Budget(
     DEFAULTS.train.wide_seconds,
     DEFAULTS.train.search_max_samples,
     DEFAULTS.train.search_max_epochs,
@@ -279,7 +279,7 @@ WIDE_TRIAL = Effort(
 
 
 @dataclass(frozen=True)
-class Targets:
+class Limits:
     """What a user asks of a model; None asks nothing."""
 
     # Share of rows that must get the source's label: the cheapest candidate that does is selected.
@@ -298,7 +298,7 @@ class Targets:
 
 
 @dataclass(frozen=True)
-class Settings:
+class FitOptions:
     """What a user asks of the fit."""
 
     # Border points of each map; None leaves it to the scheme.
@@ -310,7 +310,7 @@ class Settings:
     # Largest absolute decision value of a border point.
     tolerance: float
     # Decision value of the source at which the border lies.
-    level: float = 0.0
+    decision_offset: float = 0.0
     # Whether the model predicts in float64 instead of float32.
     double: bool = False
-    targets: Targets = field(default_factory=Targets)
+    limits: Limits = field(default_factory=Limits)

@@ -7,56 +7,57 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from limes._typing import Array, Codes, Labels
+from limes._typing import Array, Indices, Labels
 from limes.fit.config import DEFAULTS
 from limes.model.affine import AffineMap
-from limes.subsample import place_in_class
+from limes.subsample import rank_within_class
 
 
-def choose_rows(
-    n_rows: int, n_features: int, *, codes: Codes | None, rng: np.random.Generator
-) -> Codes:
+def sample_rows(
+    n_rows: int, n_features: int, *, class_index: Indices | None, rng: np.random.Generator
+) -> Indices:
     """Choose the rows to learn from: all, or a random part of many."""
     limit = max(1, min(DEFAULTS.data.max_rows, DEFAULTS.data.max_values // max(n_features, 1)))
     if n_rows <= limit:
         return np.arange(n_rows)
     order = rng.permutation(n_rows)
-    if codes is None:
+    if class_index is None:
         return np.sort(order[:limit])
-    groups = np.unique(codes, return_inverse=True)[1]
+    groups = np.unique(class_index, return_inverse=True)[1]
     counts = np.bincount(groups)
     share = np.maximum(limit // len(counts) // 4, counts * limit // n_rows)
-    return np.sort(order[place_in_class(groups[order]) < share[groups[order]]])
+    return np.sort(order[rank_within_class(groups[order]) < share[groups[order]]])
 
 
-def keep_aside(codes: Codes, rng: np.random.Generator) -> NDArray[np.bool_]:
+def hold_out(class_index: Indices, rng: np.random.Generator) -> NDArray[np.bool_]:
     """Choose rows that the search must not see, so that agreement can be measured on them."""
-    counts = np.bincount(codes)
+    counts = np.bincount(class_index)
     share = np.floor(
-        counts * min(DEFAULTS.data.held_out_share, DEFAULTS.data.max_held_out_rows / len(codes))
+        counts
+        * min(DEFAULTS.data.held_out_share, DEFAULTS.data.max_held_out_rows / len(class_index))
     )
     share[counts < DEFAULTS.data.min_class_rows] = 0
-    order = rng.permutation(len(codes))
-    is_aside = np.empty(len(codes), dtype=bool)
-    is_aside[order] = place_in_class(codes[order]) < share[codes[order]]
-    return is_aside
+    order = rng.permutation(len(class_index))
+    is_held_out = np.empty(len(class_index), dtype=bool)
+    is_held_out[order] = rank_within_class(class_index[order]) < share[class_index[order]]
+    return is_held_out
 
 
 @dataclass(frozen=True, eq=False)
-class Ground:
+class FitData:
     """Rows that borders are searched between, in the space of the source."""
 
     # Shape (n_rows, n_features). Rows.
     rows: Array
     # Shape (n_rows,). Their class numbers.
-    codes: Codes
+    class_index: Indices
     # From raw rows to that space.
     before: AffineMap | None
     # Shape (n_aside, n_features). Rows that were kept aside, in the space of the source.
-    aside: Array
+    held_out_rows: Array
 
 
-def _in_source_space(X: Any, chosen: Codes, before: AffineMap | None) -> Array:
+def to_source_space(X: Any, chosen: Indices, before: AffineMap | None) -> Array:
     """Return the chosen rows dense, in float64, after the linear steps before the source."""
     part = X if len(chosen) == X.shape[0] else X[chosen]
     if before is not None:
@@ -66,7 +67,7 @@ def _in_source_space(X: Any, chosen: Codes, before: AffineMap | None) -> Array:
     return np.ascontiguousarray(part, dtype=np.float64)
 
 
-def _codes_of_labels(model: Any, y: Labels) -> Codes:
+def class_index_of_labels(model: Any, y: Labels) -> Indices:
     """Return the class numbers of true labels, by the source's own order of classes."""
     classes = np.asarray(getattr(model, "classes_", np.unique(y)))
     known = np.isin(y, classes)
@@ -85,17 +86,17 @@ def _codes_of_labels(model: Any, y: Labels) -> Codes:
     return order[np.searchsorted(classes, y, sorter=order)]
 
 
-def find_units(rows: Array) -> AffineMap | None:
+def find_rescaling(rows: Array) -> AffineMap | None:
     """Return the map to rows about 0 that spread about as wide as 1.
 
     All features are divided by one number: what is near for a source stays near.
 
     Examples
     --------
-    >>> find_units(np.array([[-1.0, 0.5], [1.0, -0.5]])) is None
+    >>> find_rescaling(np.array([[-1.0, 0.5], [1.0, -0.5]])) is None
     True
-    >>> units = find_units(np.array([[100.0, 50.0], [300.0, 50.0]]))
-    >>> units.apply(np.array([[300.0, 50.0]])).round(2)
+    >>> rescaling = find_rescaling(np.array([[100.0, 50.0], [300.0, 50.0]]))
+    >>> rescaling.apply(np.array([[300.0, 50.0]])).round(2)
     array([[1.41, 0.  ]])
     """
     middle = rows.mean(axis=0)

@@ -9,13 +9,13 @@ from scipy.cluster.hierarchy import linkage
 from scipy.optimize import minimize_scalar
 from threadpoolctl import threadpool_limits
 
-from limes._typing import Array, Codes
+from limes._typing import Array, Indices
 from limes.fit.borders import Border, map_border
-from limes.fit.config import DEFAULTS, Settings
-from limes.fit.data import Ground
-from limes.fit.train import Schoolroom, fit_map, fit_sharpness, projected, to_map
-from limes.fit.transfer_set import Lessons, prepare_lessons
-from limes.fit.validation import Judges, enough_judges
+from limes.fit.config import DEFAULTS, FitOptions
+from limes.fit.data import FitData
+from limes.fit.train import PairMapTrainer, fit_inverse_temperature, fit_map, projected, to_map
+from limes.fit.transfer_set import TransferSet, build_transfer_set
+from limes.fit.validation import ValidationSet, augmented_validation_set
 from limes.model.affine import to_dense
 from limes.model.border_map import BorderMap
 from limes.model.coupling import class_pairs
@@ -32,8 +32,8 @@ from limes.sources.base import FLOOR, MulticlassSource, Source
 
 def fit_pairwise(
     source: MulticlassSource,
-    ground: Ground,
-    settings: Settings,
+    data: FitData,
+    options: FitOptions,
     *,
     seed: np.random.SeedSequence,
     n_jobs: int | None = None,
@@ -43,16 +43,14 @@ def fit_pairwise(
     pairs = class_pairs(len(source.classes))
     borders = [source.pair(*pair) for pair in pairs]
     members = [list(pair) for pair in pairs]
-    maps = _map_all(borders, members, ground, settings, seed, n_jobs, verbose)
-    return PairwiseScheme(
-        maps, len(source.classes), settings.double, by_vote=source.decides_by_vote
-    )
+    maps = _map_all(borders, members, data, options, seed, n_jobs, verbose)
+    return PairwiseScheme(maps, len(source.classes), options.double, by_vote=source.decides_by_vote)
 
 
 def fit_one_vs_rest(
     source: MulticlassSource,
-    ground: Ground,
-    settings: Settings,
+    data: FitData,
+    options: FitOptions,
     *,
     seed: np.random.SeedSequence,
     n_jobs: int | None = None,
@@ -61,18 +59,18 @@ def fit_one_vs_rest(
     """Map the border of each class against the rest; two classes have but one border."""
     n_classes = len(source.classes)
     if n_classes == 2:
-        return fit_pairwise(source, ground, settings, seed=seed, n_jobs=n_jobs, verbose=verbose)
+        return fit_pairwise(source, data, options, seed=seed, n_jobs=n_jobs, verbose=verbose)
     borders = [source.one_vs_rest(one) for one in range(n_classes)]
     members = [list(range(n_classes)) for _ in range(n_classes)]
-    maps = _map_all(borders, members, ground, settings, seed, n_jobs, verbose)
-    return OneVsRestScheme(maps, n_classes, settings.double)
+    maps = _map_all(borders, members, data, options, seed, n_jobs, verbose)
+    return OneVsRestScheme(maps, n_classes, options.double)
 
 
 def _map_all(
     borders: list[Source],
     members: list[list[int]],
-    ground: Ground,
-    settings: Settings,
+    data: FitData,
+    options: FitOptions,
     seed: np.random.SeedSequence,
     n_jobs: int | None,
     verbose: int,
@@ -82,7 +80,7 @@ def _map_all(
     # One thread of BLAS a border: they would fight over the same processors.
     with threadpool_limits(limits=1, user_api="blas"):
         maps = Parallel(n_jobs=n_jobs, prefer="threads", verbose=verbose)(
-            delayed(map_border)(border, own, ground, settings, np.random.default_rng(child))
+            delayed(map_border)(border, own, data, options, np.random.default_rng(child))
             for border, own, child in zip(borders, members, seeds, strict=True)
         )
     return tuple(maps)
@@ -90,9 +88,9 @@ def _map_all(
 
 def fit_shortlist(
     source: MulticlassSource,
-    ground: Ground,
-    judges: Judges,
-    settings: Settings,
+    data: FitData,
+    validation: ValidationSet,
+    options: FitOptions,
     *,
     refine: bool = True,
     seed: np.random.SeedSequence,
@@ -100,74 +98,78 @@ def fit_shortlist(
     verbose: int = 0,
 ) -> Scheme:
     """Fit one map for all classes, and map the border of each pair; two classes have one border."""
-    if len(source.classes) == 2 and (not refine or settings.level):
-        return fit_pairwise(source, ground, settings, seed=seed, n_jobs=n_jobs, verbose=verbose)
+    if len(source.classes) == 2 and (not refine or options.decision_offset):
+        return fit_pairwise(source, data, options, seed=seed, n_jobs=n_jobs, verbose=verbose)
     lesson_seed, shared_seed, pair_seed = seed.spawn(3)
-    settings = replace(settings, blend=settings.blend or DEFAULTS.schemes.blend)
-    lessons = prepare_lessons(source, ground.rows, rng=np.random.default_rng(lesson_seed))
+    options = replace(options, blend=options.blend or DEFAULTS.schemes.blend)
+    transfer_set = build_transfer_set(source, data.rows, rng=np.random.default_rng(lesson_seed))
     shared = _fit_shared(
-        source, ground, judges, lessons, settings, np.random.default_rng(shared_seed)
+        source, data, validation, transfer_set, options, np.random.default_rng(shared_seed)
     )
     if len(source.classes) == 2:
-        return PairwiseScheme((shared.after(ground.before),), 2, settings.double)
+        return PairwiseScheme((shared.after(data.before),), 2, options.double)
     if refine:
-        pairs = _fit_pairs(source, lessons, shared, settings, pair_seed, n_jobs, verbose)
+        pairs = _fit_pairs(source, transfer_set, shared, options, pair_seed, n_jobs, verbose)
     else:
-        inner = replace(ground, before=None)
-        found = fit_pairwise(
-            source, inner, settings, seed=pair_seed, n_jobs=n_jobs, verbose=verbose
-        )
+        inner = replace(data, before=None)
+        found = fit_pairwise(source, inner, options, seed=pair_seed, n_jobs=n_jobs, verbose=verbose)
         pairs = [projected(one, shared.before) for one in found.maps]
-    return _join(source, ground, lessons, (shared, *pairs), settings)
+    return _join(source, data, transfer_set, (shared, *pairs), options)
 
 
 def _fit_shared(
     source: MulticlassSource,
-    ground: Ground,
-    judges: Judges,
-    lessons: Lessons,
-    settings: Settings,
+    data: FitData,
+    validation: ValidationSet,
+    transfer_set: TransferSet,
+    options: FitOptions,
     rng: np.random.Generator,
 ) -> BorderMap:
     """Fit one map to all classes, and make its probabilities the source's."""
     n_points = (
-        settings.n_borders if lessons.targets.shape[1] == 1 else DEFAULTS.schemes.shortlist_points
+        options.n_borders
+        if transfer_set.probabilities.shape[1] == 1
+        else DEFAULTS.schemes.shortlist_points
     )
-    n_points = min(n_points or DEFAULTS.schemes.shortlist_points, len(ground.rows))
-    blend = settings.blend or DEFAULTS.schemes.blend
-    fitted = to_map(fit_map(lessons, n_points=n_points, blend=blend, rng=rng), blend)
-    judges, rows = enough_judges(source, ground, judges)
+    n_points = min(n_points or DEFAULTS.schemes.shortlist_points, len(data.rows))
+    blend = options.blend or DEFAULTS.schemes.blend
+    fitted = to_map(fit_map(transfer_set, n_points=n_points, blend=blend, rng=rng), blend)
+    validation, rows = augmented_validation_set(source, data, validation)
     logits = fitted.decide(rows).astype(np.float64)
-    sharpness = fit_sharpness(logits, source.forecasts(rows), judges.weights)
+    inverse_temperature = fit_inverse_temperature(
+        logits, source.calibrated_probabilities(rows), validation.weights
+    )
     # The value of a single border is half a logit.
-    return fitted.scaled(0.5 * sharpness if fitted.n_outputs == 1 else sharpness)
+    return fitted.scaled(
+        0.5 * inverse_temperature if fitted.n_outputs == 1 else inverse_temperature
+    )
 
 
 def _fit_pairs(
     source: MulticlassSource,
-    lessons: Lessons,
+    transfer_set: TransferSet,
     shared: BorderMap,
-    settings: Settings,
+    options: FitOptions,
     seed: np.random.SeedSequence,
     n_jobs: int | None,
     verbose: int,
 ) -> list[BorderMap]:
     """Fit a map to each pair, on the rows that are nearest to asking it."""
-    room = Schoolroom(
-        lessons.rows,
+    trainer = PairMapTrainer(
+        transfer_set.rows,
         None if shared.before is None else to_dense(shared.before.matrix),
-        settings.n_borders or DEFAULTS.schemes.pair_points,
-        settings.blend or DEFAULTS.schemes.blend,
+        options.n_borders or DEFAULTS.schemes.pair_points,
+        options.blend or DEFAULTS.schemes.blend,
         DEFAULTS.schemes.min_pair_samples,
     )
-    scores = shared.decide(lessons.rows).astype(np.float64)
+    scores = shared.decide(transfer_set.rows).astype(np.float64)
     behind = scores.max(axis=1, keepdims=True) - scores
 
     def fit_one(pair: tuple[int, int], child: np.random.SeedSequence) -> BorderMap:
         some = _nearest_rows(np.maximum(behind[:, pair[0]], behind[:, pair[1]]))
-        own, chances = lessons.rows[some].astype(np.float64), lessons.targets[some]
+        own, chances = transfer_set.rows[some].astype(np.float64), transfer_set.probabilities[some]
         decisions = source.pair_decision(pair, own, chances)
-        return room.fit(some, decisions, np.random.default_rng(child))
+        return trainer.fit(some, decisions, np.random.default_rng(child))
 
     pairs = class_pairs(len(source.classes))
     # One thread of BLAS a pair: they would fight over the same processors.
@@ -180,7 +182,7 @@ def _fit_pairs(
         )
 
 
-def _nearest_rows(behind: Array) -> Codes:
+def _nearest_rows(behind: Array) -> Indices:
     """Return the rows of which both classes of a pair are least behind the best."""
     if len(behind) <= DEFAULTS.schemes.pair_rows:
         return np.arange(len(behind))
@@ -191,25 +193,25 @@ def _nearest_rows(behind: Array) -> Codes:
 
 def _join(
     source: MulticlassSource,
-    ground: Ground,
-    lessons: Lessons,
+    data: FitData,
+    transfer_set: TransferSet,
     maps: tuple[BorderMap, ...],
-    settings: Settings,
+    options: FitOptions,
 ) -> ShortlistScheme:
     """Return the scheme, with as many classes named as the rows asked about say."""
-    scores = maps[0].decide(lessons.rows)
-    own = scores[np.arange(len(scores)), lessons.targets.argmax(axis=1)]
+    scores = maps[0].decide(transfer_set.rows)
+    own = scores[np.arange(len(scores)), transfer_set.probabilities.argmax(axis=1)]
     reach = max(
         DEFAULTS.schemes.min_logit_margin,
         float(np.quantile(scores.max(axis=1) - own, DEFAULTS.schemes.shortlist_coverage)),
     )
-    first = maps[0].after(ground.before)
+    first = maps[0].after(data.before)
     # The same step for all maps, not one that is equal.
-    moved = [replace(one.after(ground.before), before=first.before) for one in maps[1:]]
+    moved = [replace(one.after(data.before), before=first.before) for one in maps[1:]]
     scheme = ShortlistScheme(
         (first, *moved),
         len(source.classes),
-        settings.double,
+        options.double,
         reach=reach,
         by_vote=source.decides_by_vote,
     )
@@ -223,9 +225,9 @@ def _count_asked(scheme: ShortlistScheme, scores: NDArray[np.floating]) -> float
 
 def fit_tree(
     source: MulticlassSource,
-    ground: Ground,
-    judges: Judges,
-    settings: Settings,
+    data: FitData,
+    validation: ValidationSet,
+    options: FitOptions,
     *,
     refine: bool = True,
     seed: np.random.SeedSequence,
@@ -237,44 +239,44 @@ def fit_tree(
     if n_classes == 2:
         return fit_shortlist(
             source,
-            ground,
-            judges,
-            settings,
+            data,
+            validation,
+            options,
             refine=refine,
             seed=seed,
             n_jobs=n_jobs,
             verbose=verbose,
         )
-    children = group_classes(ground.rows, ground.codes, n_classes)
+    children = group_classes(data.rows, data.class_index, n_classes)
     find = _fit_forks if refine else _map_forks
-    maps = find(source, ground, settings, children, seed, n_jobs, verbose)
-    scheme = TreeScheme(tuple(maps), n_classes, settings.double, children)
+    maps = find(source, data, options, children, seed, n_jobs, verbose)
+    scheme = TreeScheme(tuple(maps), n_classes, options.double, children)
     if refine:
-        scheme = _sharpen(source, ground, judges, scheme)
-    first = scheme.maps[0].after(ground.before)
+        scheme = _sharpen(source, data, validation, scheme)
+    first = scheme.maps[0].after(data.before)
     # The same step for all maps, not one that is equal.
-    moved = [replace(one.after(ground.before), before=first.before) for one in scheme.maps]
+    moved = [replace(one.after(data.before), before=first.before) for one in scheme.maps]
     return replace(scheme, maps=tuple(moved))
 
 
 def _map_forks(
     source: MulticlassSource,
-    ground: Ground,
-    settings: Settings,
+    data: FitData,
+    options: FitOptions,
     children: NDArray[np.int64],
     seed: np.random.SeedSequence,
     n_jobs: int | None,
     verbose: int,
 ) -> list[BorderMap]:
     """Search for points on the border of each fork, in the space of the source."""
-    groups, inner = split_groups(children), replace(ground, before=None)
+    groups, inner = split_groups(children), replace(data, before=None)
     with threadpool_limits(limits=1, user_api="blas"):
         found = Parallel(n_jobs=n_jobs, prefer="threads", verbose=verbose)(
             delayed(map_border)(
                 GroupBorder(source, *both),
                 both[0] + both[1],
                 inner,
-                settings,
+                options,
                 np.random.default_rng(child),
             )
             for both, child in zip(groups, seed.spawn(len(groups)), strict=True)
@@ -284,8 +286,8 @@ def _map_forks(
 
 def _fit_forks(
     source: MulticlassSource,
-    ground: Ground,
-    settings: Settings,
+    data: FitData,
+    options: FitOptions,
     children: NDArray[np.int64],
     seed: np.random.SeedSequence,
     n_jobs: int | None,
@@ -293,18 +295,22 @@ def _fit_forks(
 ) -> list[BorderMap]:
     """Fit a map to each fork, on the rows that come there."""
     lesson_seed, *seeds = seed.spawn(1 + len(children))
-    lessons = prepare_lessons(source, ground.rows, rng=np.random.default_rng(lesson_seed))
-    n_points = settings.n_borders or DEFAULTS.schemes.node_points
-    blend = settings.blend or DEFAULTS.schemes.blend
-    room = Schoolroom(
-        lessons.rows, lessons.components, n_points, blend, DEFAULTS.schemes.min_node_samples
+    transfer_set = build_transfer_set(source, data.rows, rng=np.random.default_rng(lesson_seed))
+    n_points = options.n_borders or DEFAULTS.schemes.node_points
+    blend = options.blend or DEFAULTS.schemes.blend
+    trainer = PairMapTrainer(
+        transfer_set.rows,
+        transfer_set.components,
+        n_points,
+        blend,
+        DEFAULTS.schemes.min_node_samples,
     )
 
     def fit_one(both: tuple[list[int], list[int]], child: np.random.SeedSequence) -> BorderMap:
-        some, decisions = _lesson_of(lessons, *both)
+        some, decisions = _lesson_of(transfer_set, *both)
         own = replace(
-            room,
-            n_looks=max(
+            trainer,
+            n_samples=max(
                 DEFAULTS.schemes.min_node_samples, DEFAULTS.schemes.node_epochs * len(some)
             ),
         )
@@ -319,33 +325,37 @@ def _fit_forks(
     return list(fitted)
 
 
-def _lesson_of(lessons: Lessons, first: list[int], second: list[int]) -> tuple[Codes, Array]:
+def _lesson_of(
+    transfer_set: TransferSet, first: list[int], second: list[int]
+) -> tuple[Indices, Array]:
     """Return the rows that come to a fork, and half the logarithm of the odds of its branches."""
-    some = np.flatnonzero(np.isin(lessons.targets.argmax(axis=1), first + second))
+    some = np.flatnonzero(np.isin(transfer_set.probabilities.argmax(axis=1), first + second))
     if not len(some):
-        some = np.arange(len(lessons.targets))
-    targets = np.maximum(lessons.targets[some].astype(np.float64), FLOOR)
-    odds = targets[:, second].max(axis=1) / targets[:, first].max(axis=1)
+        some = np.arange(len(transfer_set.probabilities))
+    probabilities = np.maximum(transfer_set.probabilities[some].astype(np.float64), FLOOR)
+    odds = probabilities[:, second].max(axis=1) / probabilities[:, first].max(axis=1)
     return some, 0.5 * np.log(odds)
 
 
 def _sharpen(
-    source: MulticlassSource, ground: Ground, judges: Judges, scheme: TreeScheme
+    source: MulticlassSource, data: FitData, validation: ValidationSet, scheme: TreeScheme
 ) -> TreeScheme:
     """Scale all values by the factor that brings probabilities nearest to the source's."""
-    judges, rows = enough_judges(source, ground, judges)
-    wanted, values = source.forecasts(rows), scheme.values(rows)
+    validation, rows = augmented_validation_set(source, data, validation)
+    wanted, values = source.calibrated_probabilities(rows), scheme.values(rows)
 
     def loss(log_factor: float) -> float:
-        found = scheme.own_probabilities(np.exp(log_factor) * values)
-        return float(-judges.weights @ np.sum(wanted * np.log(np.maximum(found, FLOOR)), axis=1))
+        found = scheme.raw_probabilities(np.exp(log_factor) * values)
+        return float(
+            -validation.weights @ np.sum(wanted * np.log(np.maximum(found, FLOOR)), axis=1)
+        )
 
     found = minimize_scalar(loss, bounds=(np.log(0.02), np.log(50)), method="bounded")
     factor = float(np.exp(found.x))
     return replace(scheme, maps=tuple(one.scaled(factor) for one in scheme.maps))
 
 
-def borders_of(scheme: str, source: MulticlassSource, ground: Ground) -> list[Border]:
+def borders_of(scheme: str, source: MulticlassSource, data: FitData) -> list[Border]:
     """Return the borders that the maps of a scheme are of."""
     n_classes = len(source.classes)
     if scheme == "one-vs-rest" and n_classes > 2:
@@ -355,12 +365,12 @@ def borders_of(scheme: str, source: MulticlassSource, ground: Ground) -> list[Bo
             for one in everyone
         ]
     if scheme == "tree" and n_classes > 2:
-        groups = split_groups(group_classes(ground.rows, ground.codes, n_classes))
+        groups = split_groups(group_classes(data.rows, data.class_index, n_classes))
         return [Border(GroupBorder(source, *both), *both) for both in groups]
     return [Border(source.pair(*pair), [pair[0]], [pair[1]]) for pair in class_pairs(n_classes)]
 
 
-def group_classes(rows: Array, codes: Codes, n_classes: int) -> NDArray[np.int64]:
+def group_classes(rows: Array, class_index: Indices, n_classes: int) -> NDArray[np.int64]:
     """Build a tree of classes, those whose means are nearest being parted last.
 
     Two groups are joined where that adds least to the squared distances from their mean (Ward),
@@ -373,8 +383,8 @@ def group_classes(rows: Array, codes: Codes, n_classes: int) -> NDArray[np.int64
            [-1, -3]])
     """
     means = np.tile(rows.mean(axis=0), (n_classes, 1))
-    for one in np.unique(codes):
-        means[one] = rows[codes == one].mean(axis=0)
+    for one in np.unique(class_index):
+        means[one] = rows[class_index == one].mean(axis=0)
     merged = linkage(means, method="ward")[:, :2].astype(np.int64)
     # The last merge is the root; merge k makes the group n_classes + k.
     forks = np.where(merged < n_classes, -1 - merged, 2 * n_classes - 2 - merged)
@@ -394,15 +404,15 @@ class GroupBorder(Source):
             values[some] = sign * self.source.pair(*pair).decision(X[some])
         return values
 
-    def linearize(self, X: Array) -> tuple[Array, Array]:
+    def decision_and_gradient(self, X: Array) -> tuple[Array, Array]:
         """Return the same with gradients."""
         values, gradients = np.empty(len(X)), np.empty(X.shape)
         for some, pair, sign in self._pairs(X):
-            value, gradient = self.source.pair(*pair).linearize(X[some])
+            value, gradient = self.source.pair(*pair).decision_and_gradient(X[some])
             values[some], gradients[some] = sign * value, sign * gradient
         return values, gradients
 
-    def _pairs(self, X: Array) -> list[tuple[Codes, tuple[int, int], float]]:
+    def _pairs(self, X: Array) -> list[tuple[Indices, tuple[int, int], float]]:
         """Return the rows of each pair of best classes, the pair ascending, and its sign."""
         if not len(X):
             return []

@@ -7,16 +7,30 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from limes._typing import Array, Codes
-from limes.fit.config import DEFAULTS, LAST, TRIAL, WIDE_TRIAL, Effort, Settings, Targets
-from limes.fit.criterion import Stakes
-from limes.fit.data import Ground
-from limes.fit.train import count_looks, fit_map, fit_sharpness, look_seconds, to_map
-from limes.fit.transfer_set import Lessons, add_lessons, prepare_lessons
-from limes.fit.validation import Judges, enough_judges
+from limes._typing import Array, Indices
+from limes.fit.config import (
+    DEFAULTS,
+    FINAL_BUDGET,
+    SEARCH_BUDGET,
+    WIDE_BUDGET,
+    Budget,
+    FitOptions,
+    Limits,
+)
+from limes.fit.criterion import SkillCriterion
+from limes.fit.data import FitData
+from limes.fit.train import (
+    count_samples,
+    fit_inverse_temperature,
+    fit_map,
+    seconds_per_sample,
+    to_map,
+)
+from limes.fit.transfer_set import TransferSet, build_transfer_set, extend_transfer_set
+from limes.fit.validation import ValidationSet, augmented_validation_set
 from limes.model.affine import AffineMap
 from limes.model.border_map import BorderMap
-from limes.model.model import Trial
+from limes.model.model import Candidate
 from limes.model.schemes import PairwiseScheme, Scheme, SharedScheme
 from limes.sources.base import MulticlassSource
 from limes.timing import time_in_turns
@@ -29,7 +43,7 @@ class Fitted:
     # The maps.
     scheme: Scheme
     # What was tried on the way.
-    trials: list[Trial] = field(default_factory=list)
+    trials: list[Candidate] = field(default_factory=list)
     # The same, before they learnt from the rows kept aside too; None where they never did.
     earlier: Scheme | None = None
 
@@ -41,158 +55,170 @@ class Fitted:
 
 def fit_shared(
     source: MulticlassSource,
-    ground: Ground,
-    judges: Judges,
-    settings: Settings,
+    data: FitData,
+    validation: ValidationSet,
+    options: FitOptions,
     *,
     seed: np.random.SeedSequence,
     verbose: int = 0,
 ) -> Fitted:
     """Fit one map for all classes, trying numbers of points unless one is given."""
     lesson_seed, last_seed, *seeds = seed.spawn(2 + DEFAULTS.search.max_candidates)
-    workshop = Workshop(source, ground, judges, settings, np.random.default_rng(lesson_seed))
-    if settings.n_borders is not None:
-        last = workshop.make(settings.n_borders, workshop.blend, last_seed, workshop.most)
+    trainer = CandidateTrainer(
+        source, data, validation, options, np.random.default_rng(lesson_seed)
+    )
+    if options.n_borders is not None:
+        last = trainer.make(options.n_borders, trainer.blend, last_seed, trainer.final_budget)
         trials = [replace(last.trial, is_chosen=True)]
     else:
-        ascent = _Ascent(workshop, verbose)
-        tried = ascent.climb(seeds)
+        ascent = SizeSearch(trainer, verbose)
+        tried = ascent.run(seeds)
         tried.sort(key=lambda one: one.trial.cost)
         trials = [one.trial for one in tried]
         chosen = ascent.choose(tried)
-        last = workshop.train_at_length(tried[chosen], last_seed)
+        last = trainer.retrain_with_full_budget(tried[chosen], last_seed)
         trials[chosen] = replace(last.trial, is_chosen=True)
-        _warn_if_short(last.trial, settings.targets.min_agreement)
-    whole = workshop.make_of_all(last, last_seed)
+        _warn_if_short(last.trial, options.limits.min_agreement)
+    whole = trainer.retrain_on_all_rows(last, last_seed)
     return Fitted(whole.scheme, trials, earlier=None if whole is last else last.scheme)
 
 
 @dataclass(frozen=True, eq=False)
-class Made:
+class TrainedCandidate:
     """A scheme with its line of the trade-off, and what to choose it by."""
 
     scheme: Scheme
-    trial: Trial
-    effort: Effort
+    trial: Candidate
+    budget: Budget
     # As if all rows were independent, and where all classes count alike.
     plain: tuple[float, float]
     balance: tuple[float, float]
     # Whether it keeps the source's skill, or agrees as well as is asked for.
-    is_enough: bool
+    is_good_enough: bool
 
-    def is_worse_than(self, other: "Made") -> bool:
+    def is_worse_than(self, other: "TrainedCandidate") -> bool:
         """Tell whether it agrees less by more than chance."""
         both = (self.plain, other.plain), (self.balance, other.balance)
         return any(own[0] < its[0] - DEFAULTS.search.worse_errors * its[1] for own, its in both)
 
 
-class Workshop:
+class CandidateTrainer:
     """Makes maps of one source, and judges them on the same rows."""
 
     def __init__(
         self,
         source: MulticlassSource,
-        ground: Ground,
-        judges: Judges,
-        settings: Settings,
+        data: FitData,
+        validation: ValidationSet,
+        options: FitOptions,
         rng: np.random.Generator,
     ) -> None:
-        self.source, self.ground, self.settings = source, ground, settings
-        self.raw_rows = judges.rows
-        self.lessons = prepare_lessons(source, ground.rows, rng=rng)
-        self.judges, self.judging = enough_judges(source, ground, judges)
-        self.stakes = Stakes(self.judges, source.forecasts(self.judging))
+        self.source, self.data, self.options = source, data, options
+        self.raw_rows = validation.rows
+        self.transfer_set = build_transfer_set(source, data.rows, rng=rng)
+        self.validation, self.validation_rows = augmented_validation_set(source, data, validation)
+        self.criterion = SkillCriterion(
+            self.validation, source.calibrated_probabilities(self.validation_rows)
+        )
         # Rows made from a few real ones do not tell what skill is lost.
-        self.is_told = judges.n_origins >= DEFAULTS.validation.min_rows
+        self.has_enough_validation_rows = validation.n_real_rows >= DEFAULTS.validation.min_rows
 
     @property
     def is_wide(self) -> bool:
         """Whether rows are projected before the search."""
-        return self.lessons.components is not None
+        return self.transfer_set.components is not None
 
     @property
     def blend(self) -> int:
         """How many points answer for a row: as many as were asked for, or as many as do well."""
-        return self.settings.blend or DEFAULTS.search.blend
+        return self.options.blend or DEFAULTS.search.blend
 
     @property
-    def least(self) -> Effort:
+    def search_budget(self) -> Budget:
         """How long a map is trained to see what it is worth."""
-        return WIDE_TRIAL if self.is_wide else TRIAL
+        return WIDE_BUDGET if self.is_wide else SEARCH_BUDGET
 
     @property
-    def most(self) -> Effort:
+    def final_budget(self) -> Budget:
         """How long the last map is trained; behind a projection, longer is no better."""
-        return WIDE_TRIAL if self.is_wide else LAST
+        return WIDE_BUDGET if self.is_wide else FINAL_BUDGET
 
     def make(
         self,
         n_points: int,
         blend: int,
         seed: np.random.SeedSequence,
-        effort: Effort,
-        lessons: Lessons | None = None,
-    ) -> Made:
+        budget: Budget,
+        transfer_set: TransferSet | None = None,
+    ) -> TrainedCandidate:
         """Fit a map, and measure its agreement with the source."""
-        lessons = lessons or self.lessons
+        transfer_set = transfer_set or self.transfer_set
         fitted = fit_map(
-            lessons,
+            transfer_set,
             n_points=n_points,
             blend=blend,
             rng=np.random.default_rng(seed),
-            seconds=effort.seconds,
-            most_looks=min(effort.most_looks, effort.most_epochs * len(lessons.rows)),
+            seconds=budget.seconds,
+            max_samples=min(budget.max_samples, budget.max_epochs * len(transfer_set.rows)),
         )
-        one = self._sharpened(to_map(fitted, blend))
+        one = self._calibrate(to_map(fitted, blend))
         inner = self._join(one)
-        values = inner.values(self.judging)
-        return self._judged(one, inner.codes(values), inner.probabilities(values), effort)
+        values = inner.values(self.validation_rows)
+        return self._evaluate(one, inner.class_index(values), inner.probabilities(values), budget)
 
-    def train_at_length(self, short: Made, seed: np.random.SeedSequence) -> Made:
+    def retrain_with_full_budget(
+        self, short: TrainedCandidate, seed: np.random.SeedSequence
+    ) -> TrainedCandidate:
         """Make the map of a trial once more, better; where it learns too much by heart, keep it."""
-        if short.effort == self.most:
+        if short.budget == self.final_budget:
             return short
         trial = short.trial
-        return self._unless_worse(short, self.make(trial.n_borders, trial.blend, seed, self.most))
+        return self._keep_better(
+            short, self.make(trial.n_borders, trial.blend, seed, self.final_budget)
+        )
 
-    def make_of_all(self, made: Made, seed: np.random.SeedSequence) -> Made:
+    def retrain_on_all_rows(
+        self, made: TrainedCandidate, seed: np.random.SeedSequence
+    ) -> TrainedCandidate:
         """Make a map once more with the rows that were kept aside to judge it, if there is time."""
-        if not self._can_spare(made):
+        if not self._fits_budget(made):
             return made
         rng = np.random.default_rng(seed.spawn(1)[0])
-        lessons = add_lessons(self.lessons, self.source, self.ground.aside, rng=rng)
+        transfer_set = extend_transfer_set(
+            self.transfer_set, self.source, self.data.held_out_rows, rng=rng
+        )
         trial = made.trial
-        whole = self.make(trial.n_borders, trial.blend, seed, made.effort, lessons)
+        whole = self.make(trial.n_borders, trial.blend, seed, made.budget, transfer_set)
         # Having seen the judges it should do better on them; where it does worse, it is bad luck.
-        return self._unless_worse(made, whole)
+        return self._keep_better(made, whole)
 
-    def _unless_worse(self, first: Made, second: Made) -> Made:
+    def _keep_better(self, first: TrainedCandidate, second: TrainedCandidate) -> TrainedCandidate:
         """Return the second map, unless it is worse, or only the first is what is asked for."""
-        wanted = self.settings.targets.min_agreement or 0.0
+        wanted = self.options.limits.min_agreement or 0.0
         is_short = second.trial.agreement < min(wanted, first.trial.agreement)
         return first if is_short or second.is_worse_than(first) else second
 
-    def _can_spare(self, made: Made) -> bool:
+    def _fits_budget(self, made: TrainedCandidate) -> bool:
         """Tell whether there is time to make a map once more, with the rows kept aside."""
-        lessons, aside = self.lessons, self.ground.aside
+        transfer_set, held_out_rows = self.transfer_set, self.data.held_out_rows
         shape = made.trial.n_borders, self.blend
-        n_looks = count_looks(lessons, *shape, made.effort.seconds)
-        n_asked = len(lessons.rows) * len(aside) / lessons.n_real
-        seconds = n_asked * self.source.row_cost / DEFAULTS.transfer.multiply_adds_per_second
-        seconds += n_looks * look_seconds(lessons, *shape)
+        n_samples = count_samples(transfer_set, *shape, made.budget.seconds)
+        n_asked = len(transfer_set.rows) * len(held_out_rows) / transfer_set.n_real
+        seconds = n_asked * self.source.query_cost / DEFAULTS.transfer.multiply_adds_per_second
+        seconds += n_samples * seconds_per_sample(transfer_set, *shape)
         return (
-            len(aside) >= DEFAULTS.search.min_held_out_share * lessons.n_real
+            len(held_out_rows) >= DEFAULTS.search.min_held_out_share * transfer_set.n_real
             and seconds <= DEFAULTS.search.retrain_seconds
         )
 
-    def blank(self, n_points: int) -> Scheme:
+    def untrained_scheme(self, n_points: int) -> Scheme:
         """Return a scheme of the shape of one with so many points."""
         rng = np.random.default_rng(0)
-        n_features, n_search = self.lessons.rows.shape[1], self.lessons.search.shape[1]
+        n_features, n_search = self.transfer_set.rows.shape[1], self.transfer_set.search.shape[1]
         before = None
         if self.is_wide and n_points > 1:
             before = AffineMap(np.zeros(n_features), rng.normal(size=(n_features, n_search)))
-        n_outputs = self.lessons.targets.shape[1]
+        n_outputs = self.transfer_set.probabilities.shape[1]
         width = n_search if before else n_features
         slopes = rng.normal(size=(n_points, width, n_outputs))
         one = BorderMap(
@@ -202,106 +228,120 @@ class Workshop:
             before,
             self.blend,
         )
-        return self._join(one.after(self.ground.before))
+        return self._join(one.after(self.data.before))
 
-    def _judged(self, one: BorderMap, codes: Codes, probabilities: Array, effort: Effort) -> Made:
+    def _evaluate(
+        self, one: BorderMap, class_index: Indices, probabilities: Array, budget: Budget
+    ) -> TrainedCandidate:
         """Return a map with what its answers to the judges say of it."""
-        scheme = self._join(one.after(self.ground.before))
-        judges = self.judges
-        trial = Trial(
+        scheme = self._join(one.after(self.data.before))
+        validation = self.validation
+        trial = Candidate(
             scheme.name,
             scheme.n_borders,
             min(one.blend, max(one.n_borders - 1, 1)),
             scheme.cost,
-            *judges.agreement(codes),
-            lost=self.stakes.lost(codes)[0],
+            *validation.agreement(class_index),
+            lost=self.criterion.lost(class_index)[0],
         )
-        return Made(
+        return TrainedCandidate(
             scheme,
             trial,
-            effort,
-            judges.plain_agreement(codes),
-            judges.balanced_agreement(codes),
-            self._is_enough(trial, codes, probabilities),
+            budget,
+            validation.agreement_assuming_independence(class_index),
+            validation.balanced_agreement(class_index),
+            self._is_enough(trial, class_index, probabilities),
         )
 
-    def _is_enough(self, trial: Trial, codes: Codes, probabilities: Array) -> bool:
+    def _is_enough(self, trial: Candidate, class_index: Indices, probabilities: Array) -> bool:
         """Tell whether a map is as good as is asked for, by default as good as its source."""
-        wanted = self.settings.targets.min_agreement
+        wanted = self.options.limits.min_agreement
         if wanted is not None:
             return trial.agreement >= wanted
-        return self.is_told and self.stakes.is_kept(codes, probabilities)
+        return self.has_enough_validation_rows and self.criterion.is_good_enough(
+            class_index, probabilities
+        )
 
-    def _sharpened(self, one: BorderMap) -> BorderMap:
+    def _calibrate(self, one: BorderMap) -> BorderMap:
         """Return a fitted map with probabilities like the source's."""
-        logits = one.decide(self.judging).astype(np.float64)
-        sharpness = fit_sharpness(logits, self.stakes.forecasts, self.judges.weights)
+        logits = one.decide(self.validation_rows).astype(np.float64)
+        inverse_temperature = fit_inverse_temperature(
+            logits, self.criterion.calibrated_probabilities, self.validation.weights
+        )
         # The value of a single border is half a logit.
-        return one.scaled(0.5 * sharpness if one.n_outputs == 1 else sharpness)
+        return one.scaled(0.5 * inverse_temperature if one.n_outputs == 1 else inverse_temperature)
 
     def _join(self, one: BorderMap) -> Scheme:
         """Return the scheme of one map for all classes."""
         n_classes = len(self.source.classes)
         if n_classes == 2:
-            return PairwiseScheme((one,), 2, self.settings.double)
-        return SharedScheme((one,), n_classes, self.settings.double)
+            return PairwiseScheme((one,), 2, self.options.double)
+        return SharedScheme((one,), n_classes, self.options.double)
 
 
-class _Ascent:
+class SizeSearch:
     """Climbs a ladder of numbers of points."""
 
-    def __init__(self, workshop: Workshop, verbose: int) -> None:
-        self.workshop, self.verbose = workshop, verbose
-        self.source, self.ground = workshop.source, workshop.ground
-        self.settings, self.is_wide = workshop.settings, workshop.is_wide
+    def __init__(self, trainer: CandidateTrainer, verbose: int) -> None:
+        self.trainer, self.verbose = trainer, verbose
+        self.source, self.data = trainer.source, trainer.data
+        self.options, self.is_wide = trainer.options, trainer.is_wide
 
-    def climb(self, seeds: list[np.random.SeedSequence]) -> list[Made]:
+    def run(self, seeds: list[np.random.SeedSequence]) -> list[TrainedCandidate]:
         """Try more and more points, until they stop to help; then see what can be spared."""
-        tried: list[Made] = []
+        tried: list[TrainedCandidate] = []
         left = iter(seeds)
         for n_points in self.sizes():
-            if self._is_settled(tried):
+            if self._should_stop(tried):
                 break
-            tried.append(self._try(n_points, self.workshop.blend, next(left)))
-        tried.extend(self._halve(tried, left))
+            tried.append(self._train_and_log(n_points, self.trainer.blend, next(left)))
+        tried.extend(self._smaller_sizes(tried, left))
         found = tried[self.choose(tried)]
-        is_rich = self.settings.blend is None and found.trial.blend > DEFAULTS.search.small_blend
+        is_rich = self.options.blend is None and found.trial.blend > DEFAULTS.search.small_blend
         # Beside a projection, a leaner blend saves little.
-        if is_rich and found.is_enough and not self.is_wide:
-            tried.append(self._try(found.trial.n_borders, DEFAULTS.search.small_blend, next(left)))
+        if is_rich and found.is_good_enough and not self.is_wide:
+            tried.append(
+                self._train_and_log(found.trial.n_borders, DEFAULTS.search.small_blend, next(left))
+            )
         return tried
 
-    def _is_settled(self, tried: list[Made]) -> bool:
+    def _should_stop(self, tried: list[TrainedCandidate]) -> bool:
         """Tell whether the next rung is not needed."""
-        is_enough = bool(tried) and tried[-1].is_enough
-        return is_enough or is_settled([one.trial for one in tried])
+        is_good_enough = bool(tried) and tried[-1].is_good_enough
+        return is_good_enough or should_stop([one.trial for one in tried])
 
-    def _halve(self, tried: list[Made], seeds: Iterator[np.random.SeedSequence]) -> Iterator[Made]:
+    def _smaller_sizes(
+        self, tried: list[TrainedCandidate], seeds: Iterator[np.random.SeedSequence]
+    ) -> Iterator[TrainedCandidate]:
         """Try half as many points while they are enough, down to the rung below the last."""
         below = tried[-2].trial.n_borders if len(tried) > 1 else 0
         last = tried[-1]
-        while last.is_enough and last.trial.n_borders // 2 > below:
-            last = self._try(last.trial.n_borders // 2, self.workshop.blend, next(seeds))
+        while last.is_good_enough and last.trial.n_borders // 2 > below:
+            last = self._train_and_log(last.trial.n_borders // 2, self.trainer.blend, next(seeds))
             yield last
 
-    def choose(self, tried: list[Made]) -> int:
+    def choose(self, tried: list[TrainedCandidate]) -> int:
         """Return which one to take."""
         plain = [replace(one.trial, error=one.plain[1]) for one in tried]
         balances = [one.balance for one in tried]
-        rarest = np.bincount(self.workshop.judges.codes, self.workshop.judges.weights).min()
+        rarest = np.bincount(
+            self.trainer.validation.class_index, self.trainer.validation.weights
+        ).min()
         return choose(
             plain,
-            self.settings.targets.min_agreement,
+            self.options.limits.min_agreement,
             balances,
             fair_cost=self.fair_cost,
             same=DEFAULTS.search.min_difference * rarest,
-            kept=[one.is_enough for one in tried],
+            kept=[one.is_good_enough for one in tried],
         )
 
-    def _try(self, n_points: int, blend: int, seed: np.random.SeedSequence) -> Made:
+    def _train_and_log(
+        self, n_points: int, blend: int, seed: np.random.SeedSequence
+    ) -> TrainedCandidate:
         """Make a map in a short time, and tell what came out."""
-        made = self.workshop.make(n_points, blend, seed, self.workshop.least)
-        self._tell(made.trial)
+        made = self.trainer.make(n_points, blend, seed, self.trainer.search_budget)
+        self._log(made.trial)
         return made
 
     def sizes(self) -> list[int]:
@@ -311,42 +351,49 @@ class _Ascent:
         above = [n_points for n_points in ladder if n_points > sizes[-1]]
         if above and not self.is_wide:
             sizes.extend(self._largest_fair(sizes[-1], above[0]))
-        raw = self.workshop.judges.rows if self.ground.before is None else self.workshop.raw_rows
-        return sizes_within(self.settings.targets, sizes, self.workshop.blank, raw)
+        raw = self.trainer.validation.rows if self.data.before is None else self.trainer.raw_rows
+        return sizes_within_limits(self.options.limits, sizes, self.trainer.untrained_scheme, raw)
 
     def _largest_fair(self, low: int, high: int) -> list[int]:
         """Return the largest number of points below a rung that may be tried, if it is larger."""
         high = min(high, self._most_points + 1)
-        wanted = self.settings.targets.min_agreement
-        least = low + low // 4
+        wanted = self.options.limits.min_agreement
+        min_size = low + low // 4
         while high - low > 1:
             middle = (low + high) // 2
-            is_fair = wanted is not None or self.workshop.blank(middle).cost <= self.fair_cost
+            is_fair = (
+                wanted is not None or self.trainer.untrained_scheme(middle).cost <= self.fair_cost
+            )
             low, high = (middle, high) if is_fair else (low, middle)
-        return [low] if low >= least else []
+        return [low] if low >= min_size else []
 
     def _is_worth(self, n_points: int) -> bool:
         """Whether there are rows for so many points, and their map is cheap enough."""
         if n_points > self._most_points:
             return False
-        if self.settings.targets.min_agreement is not None:
+        if self.options.limits.min_agreement is not None:
             return True
-        most = self.source.row_cost if n_points <= DEFAULTS.search.few_points else self.fair_cost
-        return self.workshop.blank(n_points).cost <= max(most, DEFAULTS.search.negligible_cost)
+        max_cost = (
+            self.source.query_cost if n_points <= DEFAULTS.search.few_points else self.fair_cost
+        )
+        return self.trainer.untrained_scheme(n_points).cost <= max(
+            max_cost, DEFAULTS.search.negligible_cost
+        )
 
     @property
     def _most_points(self) -> int:
         """The most points that there are rows for."""
-        return max(len(self.ground.rows), DEFAULTS.search.points_for_any_rows)
+        return max(len(self.data.rows), DEFAULTS.search.points_for_any_rows)
 
     @property
     def fair_cost(self) -> float:
         """Multiply-adds that a map may cost without more ado."""
         return max(
-            self.source.bare_cost / DEFAULTS.search.min_speed_up, DEFAULTS.search.negligible_cost
+            self.source.multiply_adds / DEFAULTS.search.min_speed_up,
+            DEFAULTS.search.negligible_cost,
         )
 
-    def _tell(self, trial: Trial) -> None:
+    def _log(self, trial: Candidate) -> None:
         """Say how far it is, where that is asked for."""
         if self.verbose:
             print(
@@ -357,7 +404,7 @@ class _Ascent:
             )
 
 
-def _warn_if_short(trial: Trial, min_agreement: float | None) -> None:
+def _warn_if_short(trial: Candidate, min_agreement: float | None) -> None:
     """Say so where the agreement that was asked for is not reached."""
     if min_agreement is not None and trial.agreement < min_agreement:
         warnings.warn(
@@ -368,7 +415,7 @@ def _warn_if_short(trial: Trial, min_agreement: float | None) -> None:
 
 
 def choose(
-    trials: list[Trial],
+    trials: list[Candidate],
     min_agreement: float | None = None,
     balances: Sequence[tuple[float, float]] | None = None,
     fair_cost: float = np.inf,
@@ -389,7 +436,7 @@ def choose(
     return _cheapest(trials, _near_best(plain, balances or [], n_errors=2.0))
 
 
-def _cheapest(trials: list[Trial], places: set[int]) -> int:
+def _cheapest(trials: list[Candidate], places: set[int]) -> int:
     """Return the place of the cheapest of some trials."""
     return min(places, key=lambda place: trials[place].cost)
 
@@ -413,7 +460,7 @@ def _within(results: Sequence[tuple[float, float]], n_errors: float) -> set[int]
     return {place for place, one in enumerate(results) if one[0] >= best - n_errors * error}
 
 
-def is_settled(trials: list[Trial]) -> bool:
+def should_stop(trials: list[Candidate]) -> bool:
     """Tell whether more points have stopped to help."""
     if not trials:
         return False
@@ -421,7 +468,7 @@ def is_settled(trials: list[Trial]) -> bool:
     return trials[best].agreement >= 1.0 or len(trials) - 1 - best >= DEFAULTS.search.patience
 
 
-def time_row(scheme: Scheme, rows: NDArray[np.floating]) -> float:
+def microseconds_per_row(scheme: Scheme, rows: NDArray[np.floating]) -> float:
     """Return the microseconds that a scheme takes for a row of a batch, on one thread."""
     batch = np.resize(rows, (DEFAULTS.search.timed_rows, rows.shape[1])).astype(np.float32)
     scheme.classify(batch[:100])
@@ -431,38 +478,38 @@ def time_row(scheme: Scheme, rows: NDArray[np.floating]) -> float:
     return 1e6 * best.seconds / DEFAULTS.search.timed_rows
 
 
-def sizes_within(
-    targets: Targets,
+def sizes_within_limits(
+    limits: Limits,
     sizes: Sequence[int],
     shape: Callable[[int], Scheme],
     rows: NDArray[np.floating],
 ) -> list[int]:
     """Return the numbers of points that limits allow: some of those given, and the largest."""
-    if not targets.is_limited:
+    if not limits.is_limited:
         return list(sizes)
-    excess = find_excess(targets, shape(1), rows)
-    if excess:
+    exceeded = exceeded_limit(limits, shape(1), rows)
+    if exceeded:
         raise ValueError(
-            f"even a single linear function for each class goes beyond {excess}. Allow more, or "
+            f"even a single linear function for each class goes beyond {exceeded}. Allow more, or "
             "give the source fewer features."
         )
     low, high = 1, DEFAULTS.search.max_points + 1
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (
-            (middle, high) if not find_excess(targets, shape(middle), rows) else (low, middle)
+            (middle, high) if not exceeded_limit(limits, shape(middle), rows) else (low, middle)
         )
     return sorted({*(size for size in sizes if size < low), min(low, max(sizes))})
 
 
-def find_excess(targets: Targets, scheme: Scheme, rows: NDArray[np.floating]) -> str:
+def exceeded_limit(limits: Limits, scheme: Scheme, rows: NDArray[np.floating]) -> str:
     """Return which limit a scheme goes beyond, in words; nothing where it keeps all."""
-    if targets.max_cost is not None and scheme.cost > targets.max_cost:
-        return f"max_cost={targets.max_cost!r}: it costs {scheme.cost} multiply-adds a row"
-    if targets.max_bytes is not None and scheme.n_bytes > targets.max_bytes:
-        return f"max_bytes={targets.max_bytes!r}: it takes {scheme.n_bytes} bytes"
-    if targets.max_time_us is not None:
-        taken = time_row(scheme, rows)
-        if taken > targets.max_time_us:
-            return f"max_time_us={targets.max_time_us!r}: it takes {taken:.2g} µs a row"
+    if limits.max_cost is not None and scheme.cost > limits.max_cost:
+        return f"max_cost={limits.max_cost!r}: it costs {scheme.cost} multiply-adds a row"
+    if limits.max_bytes is not None and scheme.n_bytes > limits.max_bytes:
+        return f"max_bytes={limits.max_bytes!r}: it takes {scheme.n_bytes} bytes"
+    if limits.max_time_us is not None:
+        taken = microseconds_per_row(scheme, rows)
+        if taken > limits.max_time_us:
+            return f"max_time_us={limits.max_time_us!r}: it takes {taken:.2g} µs a row"
     return ""

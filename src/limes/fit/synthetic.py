@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.neighbors import NearestNeighbors
 
-from limes._typing import Array, Codes
+from limes._typing import Array, Indices
 from limes.fit.config import DEFAULTS
 from limes.sources.base import training_rows
 from limes.sources.pipelines import unwrap
@@ -26,9 +26,9 @@ def find_categories(rows: Array) -> NDArray[np.bool_]:
     )
 
 
-def spread_rows(
+def sample_near_border(
     rows: Array,
-    doubt: Array,
+    ambiguity: Array,
     n_wanted: int,
     *,
     search: Array,
@@ -40,9 +40,9 @@ def spread_rows(
     a neighbour's, up to half of them, so that a new row stays where rows can be. Where rows are
     few, others take every feature from one of the near rows, whichever, and are beside none.
     """
-    starts = _draw_starts(doubt, rng)
-    neighbors = _near_rows(search, starts, rng)
-    chance = doubt[starts] + DEFAULTS.synthetic.unambiguous_weight
+    starts = _sample_starts(ambiguity, rng)
+    neighbors = _neighbours(search, starts, rng)
+    chance = ambiguity[starts] + DEFAULTS.synthetic.unambiguous_weight
     chance /= chance.sum()
     is_category = find_categories(rows)
     n_crossed = (
@@ -69,7 +69,7 @@ def spread_rows(
     return np.concatenate([*parts, _cross(rows, neighbors[crossed], rng).astype(np.float32)])
 
 
-def make_twins(
+def jitter(
     rows: Array,
     n_starts: int,
     n_wanted: int,
@@ -77,10 +77,10 @@ def make_twins(
     search: Array,
     rng: np.random.Generator,
     chance: Array | None = None,
-) -> tuple[Array, Codes]:
+) -> tuple[Array, Indices]:
     """Make rows as like the first ones as those are like each other."""
     starts = np.arange(n_starts)
-    neighbors = _near_rows(search, starts, rng)
+    neighbors = _neighbours(search, starts, rng)
     is_category = find_categories(rows)
     picks = [
         rng.choice(n_starts, size=n_wanted // 2, p=chance) for _ in DEFAULTS.synthetic.jitter_steps
@@ -92,7 +92,7 @@ def make_twins(
     return np.concatenate(parts).astype(np.float64), np.concatenate(picks)
 
 
-def make_crosses(
+def crossover(
     rows: Array,
     n_starts: int,
     n_wanted: int,
@@ -100,18 +100,18 @@ def make_crosses(
     search: Array,
     rng: np.random.Generator,
     chance: Array | None = None,
-) -> tuple[Array, Codes]:
+) -> tuple[Array, Indices]:
     """Make rows as far from all others as those are from each other: each feature from another row.
 
     Twins stay beside the row that they were made from. A cross takes every feature from one of the
     near rows of its start, whichever, and is beside none of them.
     """
-    neighbors = _near_rows(search, np.arange(n_starts), rng)
+    neighbors = _neighbours(search, np.arange(n_starts), rng)
     picked = rng.choice(n_starts, size=n_wanted, p=chance)
     return _cross(rows, neighbors[picked], rng), picked
 
 
-def _cross(rows: Array, parents: Codes, rng: np.random.Generator) -> Array:
+def _cross(rows: Array, parents: Indices, rng: np.random.Generator) -> Array:
     """Make a row of each line of parents, every feature from one of them."""
     n_wanted, n_parents = parents.shape
     crosses = np.empty((n_wanted, rows.shape[1]), dtype=rows.dtype)
@@ -122,7 +122,7 @@ def _cross(rows: Array, parents: Codes, rng: np.random.Generator) -> Array:
     return crosses
 
 
-def make_between(rows: Array, n_wanted: int, rng: np.random.Generator) -> Array:
+def interpolate(rows: Array, n_wanted: int, rng: np.random.Generator) -> Array:
     """Make rows between any two rows."""
     first, second = (rows[rng.integers(len(rows), size=n_wanted)] for _ in range(2))
     along = rng.random((n_wanted, 1))
@@ -133,18 +133,18 @@ def make_between(rows: Array, n_wanted: int, rng: np.random.Generator) -> Array:
     return new
 
 
-def _draw_starts(doubt: Array, rng: np.random.Generator) -> NDArray[np.intp]:
+def _sample_starts(ambiguity: Array, rng: np.random.Generator) -> NDArray[np.intp]:
     """Choose the rows to start from."""
-    n_rows = len(doubt)
-    chance = (doubt + DEFAULTS.synthetic.unambiguous_weight) / (
-        doubt + DEFAULTS.synthetic.unambiguous_weight
+    n_rows = len(ambiguity)
+    chance = (ambiguity + DEFAULTS.synthetic.unambiguous_weight) / (
+        ambiguity + DEFAULTS.synthetic.unambiguous_weight
     ).sum()
     return rng.choice(
         n_rows, size=min(DEFAULTS.synthetic.max_start_rows, n_rows), replace=False, p=chance
     )
 
 
-def _near_rows(
+def _neighbours(
     search: Array, starts: NDArray[np.intp], rng: np.random.Generator
 ) -> NDArray[np.intp]:
     """Find the near rows of each start."""
@@ -163,7 +163,7 @@ def _step(
     rows: Array,
     starts: NDArray[np.intp],
     neighbors: NDArray[np.intp],
-    picked: Codes,
+    picked: Indices,
     length: float | None,
     is_category: NDArray[np.bool_],
     rng: np.random.Generator,
@@ -181,7 +181,7 @@ def _step(
     return new.astype(np.float32)
 
 
-def rows_without_data(model: Any, rng: np.random.Generator) -> Array:
+def rows_from_training_rows(model: Any, rng: np.random.Generator) -> Array:
     """Make rows from what a classifier keeps of its training rows.
 
     Half are made beside the kept rows, by differences of neighbours, half between any two of them.
@@ -193,15 +193,17 @@ def rows_without_data(model: Any, rng: np.random.Generator) -> Array:
             f"X is needed for {type(inner).__name__}, which keeps none of its training rows: give "
             "rows like those to be predicted."
         )
-    n_made = int(
+    n_synthetic = int(
         np.clip(
             DEFAULTS.synthetic.rows_per_training_row * len(kept),
             DEFAULTS.synthetic.min_rows,
             DEFAULTS.synthetic.max_rows,
         )
     )
-    parts = [kept, make_between(kept, n_made // 2, rng)]
+    parts = [kept, interpolate(kept, n_synthetic // 2, rng)]
     if len(kept) > 2:
-        parts.append(make_twins(kept, len(kept), n_made - n_made // 2, search=kept, rng=rng)[0])
+        parts.append(
+            jitter(kept, len(kept), n_synthetic - n_synthetic // 2, search=kept, rng=rng)[0]
+        )
     rows = np.concatenate(parts)
     return rows if before is None else before.undo(rows)

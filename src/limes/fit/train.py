@@ -9,9 +9,9 @@ from scipy.special import expit, log_softmax
 from sklearn.cluster import MiniBatchKMeans
 
 from limes._core.train import TrainedMap, train
-from limes._typing import Array, Codes
+from limes._typing import Array, Indices
 from limes.fit.config import DEFAULTS
-from limes.fit.transfer_set import Lessons
+from limes.fit.transfer_set import TransferSet
 from limes.model.affine import AffineMap
 from limes.model.border_map import BorderMap
 
@@ -20,61 +20,61 @@ MIN_RADIUS = 1e-3
 
 
 def fit_map(
-    lessons: Lessons,
+    transfer_set: TransferSet,
     *,
     n_points: int,
     blend: int,
     rng: np.random.Generator,
     seconds: float = DEFAULTS.train.search_seconds,
-    most_looks: float = np.inf,
+    max_samples: float = np.inf,
 ) -> TrainedMap:
     """Fit points and their linear functions to the lessons."""
-    points, radius = _place_points(lessons, n_points, rng)
-    n_looks = min(most_looks, count_looks(lessons, n_points, blend, seconds))
+    points, radius = _place_points(transfer_set, n_points, rng)
+    n_samples = min(max_samples, count_samples(transfer_set, n_points, blend, seconds))
     fitted = TrainedMap.start(
         points,
-        n_features=lessons.rows.shape[1],
-        n_outputs=lessons.targets.shape[1],
+        n_features=transfer_set.rows.shape[1],
+        n_outputs=transfer_set.probabilities.shape[1],
         radius=radius,
-        components=None if lessons.components is None else lessons.components.T,
+        components=None if transfer_set.components is None else transfer_set.components.T,
     )
     train(
         fitted,
-        lessons.rows,
-        lessons.targets,
-        weights=np.ones(len(lessons.rows), dtype=np.float32),
+        transfer_set.rows,
+        transfer_set.probabilities,
+        weights=np.ones(len(transfer_set.rows), dtype=np.float32),
         blend=blend,
-        n_epochs=max(2, round(n_looks / len(lessons.rows))),
+        n_epochs=max(2, round(n_samples / len(transfer_set.rows))),
         n_batch=DEFAULTS.train.batch_size,
         rates=DEFAULTS.train.learning_rates,
         decay=DEFAULTS.train.weight_decay
-        if lessons.components is None
+        if transfer_set.components is None
         else DEFAULTS.train.wide_weight_decay,
         seed=int(rng.integers(2**62)),
     )
     return fitted
 
 
-def count_looks(lessons: Lessons, n_points: int, blend: int, seconds: float) -> float:
+def count_samples(transfer_set: TransferSet, n_points: int, blend: int, seconds: float) -> float:
     """Return how many rows training should look at in all."""
-    enough = min(DEFAULTS.train.max_epochs * len(lessons.rows), DEFAULTS.train.max_samples)
+    enough = min(DEFAULTS.train.max_epochs * len(transfer_set.rows), DEFAULTS.train.max_samples)
     if (
         n_points <= DEFAULTS.train.few_points
-        and lessons.n_real >= DEFAULTS.train.rows_per_point_for_longer * n_points
+        and transfer_set.n_real >= DEFAULTS.train.rows_per_point_for_longer * n_points
     ):
         enough *= DEFAULTS.train.longer_factor
     few = min(DEFAULTS.train.min_samples, DEFAULTS.train.min_samples_per_second * seconds)
-    return max(few, min(enough, seconds / look_seconds(lessons, n_points, blend)))
+    return max(few, min(enough, seconds / seconds_per_sample(transfer_set, n_points, blend)))
 
 
-def look_seconds(lessons: Lessons, n_points: int, blend: int) -> float:
+def seconds_per_sample(transfer_set: TransferSet, n_points: int, blend: int) -> float:
     """Return about how long training looks at one row, as it was measured on one processor.
 
     It is a formula, not a clock, so that a fit does not depend on what else the machine does.
     """
-    n_features, n_search = lessons.rows.shape[1], lessons.search.shape[1]
-    n_outputs = lessons.targets.shape[1]
-    projected = 0 if lessons.components is None else 2 * n_search * n_features
+    n_features, n_search = transfer_set.rows.shape[1], transfer_set.search.shape[1]
+    n_outputs = transfer_set.probabilities.shape[1]
+    projected = 0 if transfer_set.components is None else 2 * n_search * n_features
     products = n_points * n_search + projected + 2 * n_outputs * n_features
     # Outputs are computed by eights.
     local = n_search * (n_outputs if n_outputs == 1 else -(-n_outputs // 8) * 8)
@@ -82,7 +82,7 @@ def look_seconds(lessons: Lessons, n_points: int, blend: int) -> float:
     return 1e-9 * (nanoseconds + 2 * n_points * local / DEFAULTS.train.batch_size)
 
 
-def fit_sharpness(logits: Array, probabilities: Array, weights: Array) -> float:
+def fit_inverse_temperature(logits: Array, probabilities: Array, weights: Array) -> float:
     """Return the factor by which logits come nearest to the source's own probabilities."""
     if logits.shape[1] == 1:
         logits = np.column_stack([np.zeros(len(logits)), logits])
@@ -95,14 +95,16 @@ def fit_sharpness(logits: Array, probabilities: Array, weights: Array) -> float:
     return float(np.exp(found.x))
 
 
-def _place_points(lessons: Lessons, n_points: int, rng: np.random.Generator) -> tuple[Array, float]:
+def _place_points(
+    transfer_set: TransferSet, n_points: int, rng: np.random.Generator
+) -> tuple[Array, float]:
     """Spread points over the rows, more of them where the source is in doubt."""
     if n_points == 1:
-        return np.zeros((1, lessons.search.shape[1])), 1.0
-    chance = lessons.doubt + DEFAULTS.train.unambiguous_weight
+        return np.zeros((1, transfer_set.search.shape[1])), 1.0
+    chance = transfer_set.ambiguity + DEFAULTS.train.unambiguous_weight
     n_drawn = max(DEFAULTS.train.kmeans_rows_per_point * n_points, DEFAULTS.train.min_kmeans_rows)
-    picked = rng.choice(len(lessons.rows), size=n_drawn, p=chance / chance.sum())
-    rows = lessons.search[picked]
+    picked = rng.choice(len(transfer_set.rows), size=n_drawn, p=chance / chance.sum())
+    rows = transfer_set.search[picked]
     means = MiniBatchKMeans(
         n_points,
         init="random",
@@ -116,7 +118,7 @@ def _place_points(lessons: Lessons, n_points: int, rng: np.random.Generator) -> 
 
 
 @dataclass(frozen=True, eq=False)
-class Schoolroom:
+class PairMapTrainer:
     """Rows that several borders are learnt from, and how their maps are to be."""
 
     # Shape (n_rows, n_features). Float32, in the space of the source.
@@ -129,9 +131,9 @@ class Schoolroom:
     # Number of nearest points whose functions are averaged.
     blend: int
     # Rows that the fit of a map looks at in all.
-    n_looks: int
+    n_samples: int
 
-    def fit(self, some: Codes, decisions: Array, rng: np.random.Generator) -> BorderMap:
+    def fit(self, some: Indices, decisions: Array, rng: np.random.Generator) -> BorderMap:
         """Fit the map of one border."""
         rows = self.rows[some]
         chances = expit(2 * decisions)
@@ -163,7 +165,7 @@ class Schoolroom:
             chances[:, None].astype(np.float32),
             weights=np.ones(len(rows), dtype=np.float32),
             blend=self.blend,
-            n_epochs=max(2, round(self.n_looks / len(rows))),
+            n_epochs=max(2, round(self.n_samples / len(rows))),
             n_batch=min(DEFAULTS.train.batch_size, len(rows)),
             rates=(*DEFAULTS.train.learning_rates[:3], 0.0),
             decay=DEFAULTS.train.weight_decay,
@@ -172,13 +174,13 @@ class Schoolroom:
 
 
 def _place(
-    search: NDArray[np.floating], doubt: Array, n_points: int, rng: np.random.Generator
+    search: NDArray[np.floating], ambiguity: Array, n_points: int, rng: np.random.Generator
 ) -> tuple[Array, float]:
     """Spread points over rows by a few steps of k-means, more of them near the border."""
     if n_points == 1:
         return np.zeros((1, search.shape[1])), 1.0
-    chance = (doubt + DEFAULTS.train.unambiguous_weight) / (
-        doubt + DEFAULTS.train.unambiguous_weight
+    chance = (ambiguity + DEFAULTS.train.unambiguous_weight) / (
+        ambiguity + DEFAULTS.train.unambiguous_weight
     ).sum()
     n_placed = min(len(search), DEFAULTS.train.pair_kmeans_rows_per_point * n_points)
     rows = search[rng.choice(len(search), size=n_placed, replace=False, p=chance)].astype(float)
@@ -192,7 +194,7 @@ def _place(
     return points, max(MIN_RADIUS, float(np.sqrt(spread)))
 
 
-def _nearest(points: Array, rows: Array) -> Codes:
+def _nearest(points: Array, rows: Array) -> Indices:
     """Return the number of the point nearest to each row."""
     return np.argmin(0.5 * np.square(points).sum(axis=1) - rows @ points.T, axis=1)
 

@@ -10,14 +10,14 @@ from sklearn.utils.extmath import randomized_svd
 
 from limes._typing import Array
 from limes.fit.config import DEFAULTS
-from limes.fit.synthetic import spread_rows
+from limes.fit.synthetic import sample_near_border
 from limes.sources.base import MulticlassSource
 
 MOST_SQUARE = 3000
 
 
 @dataclass(frozen=True, eq=False)
-class Lessons:
+class TransferSet:
     """Rows, and what the source says of them."""
 
     # Shape (n_rows, n_features). Real rows first, then made ones; float32, in the space of the
@@ -26,9 +26,9 @@ class Lessons:
     # Shape (n_rows, n_search). The same in the space where points are searched.
     search: NDArray[np.float32]
     # Shape (n_rows, n_outputs). Probabilities: of the second class alone where there are two.
-    targets: NDArray[np.float32]
+    probabilities: NDArray[np.float32]
     # Shape (n_rows,). 1 where two classes are equally likely, 0 where the source is sure.
-    doubt: Array
+    ambiguity: Array
     # Shape (n_features, n_search). Principal components that rows are searched in; None for the
     # rows themselves.
     components: Array | None
@@ -36,12 +36,14 @@ class Lessons:
     n_real: int
 
     @property
-    def n_made(self) -> int:
+    def n_synthetic(self) -> int:
         """How many rows were made."""
         return len(self.rows) - self.n_real
 
 
-def prepare_lessons(source: MulticlassSource, rows: Array, *, rng: np.random.Generator) -> Lessons:
+def build_transfer_set(
+    source: MulticlassSource, rows: Array, *, rng: np.random.Generator
+) -> TransferSet:
     """Ask the source about real rows and about many made from them."""
     components = (
         _principal_components(rows) if rows.shape[1] >= DEFAULTS.transfer.wide_features else None
@@ -56,38 +58,38 @@ def prepare_lessons(source: MulticlassSource, rows: Array, *, rng: np.random.Gen
     n_new = int(
         max(
             DEFAULTS.transfer.min_synthetic_rows,
-            min(wanted, DEFAULTS.transfer.max_query_cost / source.row_cost),
+            min(wanted, DEFAULTS.transfer.max_query_cost / source.query_cost),
         )
     )
     n_new = min(n_new, DEFAULTS.transfer.max_values // rows.shape[1])
-    return _ask_about(source, rows, n_new, near=rows, components=components, rng=rng)
+    return _label_rows(source, rows, n_new, near=rows, components=components, rng=rng)
 
 
-def add_lessons(
-    lessons: Lessons, source: MulticlassSource, rows: Array, *, rng: np.random.Generator
-) -> Lessons:
+def extend_transfer_set(
+    transfer_set: TransferSet, source: MulticlassSource, rows: Array, *, rng: np.random.Generator
+) -> TransferSet:
     """Ask the source about further real rows too, and about as many made from each of them."""
-    n_new = lessons.n_made * len(rows) // lessons.n_real
+    n_new = transfer_set.n_synthetic * len(rows) // transfer_set.n_real
     # In the same precision, or a category would have two values.
-    near = np.concatenate([rows.astype(np.float32), lessons.rows[: lessons.n_real]])
-    more = _ask_about(source, rows, n_new, near=near, components=lessons.components, rng=rng)
+    near = np.concatenate([rows.astype(np.float32), transfer_set.rows[: transfer_set.n_real]])
+    more = _label_rows(source, rows, n_new, near=near, components=transfer_set.components, rng=rng)
 
     def join(before: Any, after: Any) -> Any:
-        cut, added = lessons.n_real, more.n_real
+        cut, added = transfer_set.n_real, more.n_real
         return np.concatenate([before[:cut], after[:added], before[cut:], after[added:]])
 
-    rows32 = join(lessons.rows, more.rows)
-    return Lessons(
+    rows32 = join(transfer_set.rows, more.rows)
+    return TransferSet(
         rows32,
-        rows32 if lessons.components is None else join(lessons.search, more.search),
-        join(lessons.targets, more.targets),
-        join(lessons.doubt, more.doubt),
-        lessons.components,
-        lessons.n_real + more.n_real,
+        rows32 if transfer_set.components is None else join(transfer_set.search, more.search),
+        join(transfer_set.probabilities, more.probabilities),
+        join(transfer_set.ambiguity, more.ambiguity),
+        transfer_set.components,
+        transfer_set.n_real + more.n_real,
     )
 
 
-def _ask_about(
+def _label_rows(
     source: MulticlassSource,
     rows: Array,
     n_new: int,
@@ -95,30 +97,32 @@ def _ask_about(
     near: Array,
     components: Array | None,
     rng: np.random.Generator,
-) -> Lessons:
+) -> TransferSet:
     """Ask about real rows, and about new ones made from them and rows near to them."""
     asked = _ask(source, rows)
     search = near if components is None else near @ components
-    new = spread_rows(near, find_doubt(asked), n_new, search=search, rng=rng)
+    new = sample_near_border(near, ambiguity_of(asked), n_new, search=search, rng=rng)
     all_rows = np.concatenate([rows.astype(np.float32), new])
-    targets = np.concatenate([asked, _ask(source, new)])
-    return Lessons(
+    probabilities = np.concatenate([asked, _ask(source, new)])
+    return TransferSet(
         all_rows,
         all_rows if components is None else (all_rows @ components).astype(np.float32),
         # Some sources answer column by column, which the core does not take.
-        np.ascontiguousarray(targets[:, 1:] if targets.shape[1] == 2 else targets, np.float32),
-        find_doubt(targets),
+        np.ascontiguousarray(
+            probabilities[:, 1:] if probabilities.shape[1] == 2 else probabilities, np.float32
+        ),
+        ambiguity_of(probabilities),
         components,
         len(rows),
     )
 
 
-def find_doubt(probabilities: Array) -> Array:
+def ambiguity_of(probabilities: Array) -> Array:
     """Return how near the two likeliest classes of each row are, from 0 to 1.
 
     Examples
     --------
-    >>> find_doubt(np.array([[0.5, 0.5, 0.0], [0.0, 0.25, 0.75]]))
+    >>> ambiguity_of(np.array([[0.5, 0.5, 0.0], [0.0, 0.25, 0.75]]))
     array([1. , 0.5])
     """
     best = np.partition(probabilities, -2, axis=1)[:, -2:]

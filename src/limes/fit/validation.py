@@ -8,71 +8,75 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from limes._typing import Array, Codes
+from limes._typing import Array, Indices
 from limes.fit.config import DEFAULTS
-from limes.fit.data import Ground
-from limes.fit.synthetic import make_crosses, make_twins
+from limes.fit.data import FitData
+from limes.fit.synthetic import crossover, jitter
 from limes.model.affine import AffineMap, to_dense
 from limes.sources.base import MulticlassSource
 
 
 @dataclass(frozen=True, eq=False)
-class Judges:
+class ValidationSet:
     """Rows to compare a map with its source on."""
 
     # Shape (n_rows, n_features). Raw rows.
     rows: Array
     # Shape (n_rows,). The source's class numbers of them.
-    codes: Codes
+    class_index: Indices
     # Shape (n_rows,). What each stands for; they sum to 1.
     weights: Array
     # Shape (n_rows,). Rows of one number were made from the same row, and err together; None where
     # none were made.
-    groups: Codes | None = None
+    groups: Indices | None = None
 
     @classmethod
-    def evenly(cls, rows: Array, codes: Codes) -> "Judges":
+    def unweighted(cls, rows: Array, class_index: Indices) -> "ValidationSet":
         """Let every row count as much as any other."""
-        return cls(rows, codes, np.full(len(rows), 1.0 / max(len(rows), 1)))
+        return cls(rows, class_index, np.full(len(rows), 1.0 / max(len(rows), 1)))
 
     @property
-    def n_origins(self) -> int:
+    def n_real_rows(self) -> int:
         """How many real rows they are, or were made from."""
         return len(self.rows) if self.groups is None else len(np.unique(self.groups))
 
-    def agreement(self, codes: Codes) -> tuple[float, float]:
+    def agreement(self, class_index: Indices) -> tuple[float, float]:
         """Return the share of equal class numbers, and its standard error."""
-        agreement, error = self.plain_agreement(codes)
+        agreement, error = self.agreement_assuming_independence(class_index)
         if self.groups is not None:
-            n_worth = 1.0 / float(np.square(np.bincount(self.groups, self.weights)).sum())
+            effective_sample_size = 1.0 / float(
+                np.square(np.bincount(self.groups, self.weights)).sum()
+            )
             # A few misses tell little of their own spread.
-            spread = self.error_of_mean((codes != self.codes).astype(float))
-            error = float(np.hypot(spread, agreement_error(n_worth, n_worth)))
+            spread = self.standard_error((class_index != self.class_index).astype(float))
+            error = float(
+                np.hypot(spread, agreement_error(effective_sample_size, effective_sample_size))
+            )
         return agreement, error
 
-    def plain_agreement(self, codes: Codes) -> tuple[float, float]:
+    def agreement_assuming_independence(self, class_index: Indices) -> tuple[float, float]:
         """Return the same with the error as if all rows were independent.
 
         That is nearer to the error of the difference of two maps on the same rows, which err
         together.
         """
-        return _weighted_agreement(self.weights, codes != self.codes)
+        return _weighted_agreement(self.weights, class_index != self.class_index)
 
-    def balanced_agreement(self, codes: Codes) -> tuple[float, float]:
+    def balanced_agreement(self, class_index: Indices) -> tuple[float, float]:
         """Return the same where every class counts as much as any other, however rare it is."""
-        by_class = np.bincount(self.codes, self.weights)
+        by_class = np.bincount(self.class_index, self.weights)
         n_classes = max(1, int(np.count_nonzero(by_class)))
-        own = by_class[self.codes]
+        own = by_class[self.class_index]
         shares = np.divide(self.weights, n_classes * own, out=np.zeros(len(own)), where=own > 0)
-        return _weighted_agreement(shares, codes != self.codes)
+        return _weighted_agreement(shares, class_index != self.class_index)
 
-    def recalls(self, codes: Codes) -> Array:
+    def recall_by_class(self, class_index: Indices) -> Array:
         """Return how often each class that the source names is named where the source does."""
-        named = np.bincount(self.codes, self.weights)
-        hits = np.bincount(self.codes, self.weights * (codes == self.codes))
+        named = np.bincount(self.class_index, self.weights)
+        hits = np.bincount(self.class_index, self.weights * (class_index == self.class_index))
         return hits[named > 0] / named[named > 0]
 
-    def error_of_mean(self, values: Array) -> float:
+    def standard_error(self, values: Array) -> float:
         """Return the standard error of the weighted mean of one value a row."""
         parts = self.weights * (values - self.weights @ values)
         sums = parts if self.groups is None else np.bincount(self.groups, parts)
@@ -83,10 +87,10 @@ def _weighted_agreement(weights: Array, is_missed: NDArray[np.bool_]) -> tuple[f
     """Return the share of hits, and its standard error; weights sum to 1."""
     if not len(weights):
         return float("nan"), agreement_error(0.0, 0.0)
-    n_worth = 1.0 / float(np.square(weights).sum())
+    effective_sample_size = 1.0 / float(np.square(weights).sum())
     # Misses, not hits, are summed: where there is none, agreement is exactly 1.
     agreement = 1.0 - float(weights @ is_missed)
-    return agreement, agreement_error(agreement * n_worth, n_worth)
+    return agreement, agreement_error(agreement * effective_sample_size, effective_sample_size)
 
 
 def agreement_error(hits: float, n_rows: float) -> float:
@@ -102,26 +106,26 @@ class Lot:
     # All raw rows.
     X: Any
     # Which of them are at hand.
-    chosen: Codes
+    chosen: Indices
     # Shape (n_chosen, n_features). Those in the space of the source.
     rows: Array
     # From raw rows to that space.
     before: AffineMap | None
     # The source's class numbers of rows in its space.
-    codes_of: Callable[[Array], Codes]
+    predict_index: Callable[[Array], Indices]
 
-    def judges(self, places: Codes) -> Judges:
+    def validation(self, places: Indices) -> ValidationSet:
         """Return some of the rows as judges, one worth as much as another."""
-        return Judges.evenly(self._raw(places), self.codes_of(self.rows[places]))
+        return ValidationSet.unweighted(self._raw(places), self.predict_index(self.rows[places]))
 
-    def fair_judges(
+    def importance_weighted(
         self,
         source: MulticlassSource,
-        is_aside: NDArray[np.bool_],
+        is_held_out: NDArray[np.bool_],
         is_remembered: NDArray[np.bool_],
         unseen: Array | None,
         rng: np.random.Generator,
-    ) -> Judges:
+    ) -> ValidationSet:
         """Return judges that stand for rows which the source was not trained on.
 
         It was trained on all the rows at hand, and has moved its border away from them: few are
@@ -129,29 +133,31 @@ class Lot:
         source is as sure of them as it is of rows unseen. Support vectors take no part: the border
         bends round them as it does nowhere else.
         """
-        free = np.flatnonzero(is_aside & ~is_remembered)
+        free = np.flatnonzero(is_held_out & ~is_remembered)
         # Where nearly all are support vectors, only rows far from every one of them will do; those
         # of few features are never far.
         is_free = len(free) >= DEFAULTS.validation.min_start_rows
-        starts = free if is_free else np.flatnonzero(is_aside)
+        starts = free if is_free else np.flatnonzero(is_held_out)
         is_narrow = self.rows.shape[1] < DEFAULTS.validation.min_features_for_crossover
         if (
             unseen is None
             or len(starts) < DEFAULTS.validation.min_start_rows
             or (is_narrow and not is_free)
         ):
-            return self.judges(np.flatnonzero(is_aside))
-        n_real, make = (len(starts), make_twins) if is_free else (0, make_crosses)
-        mates = rng.permutation(np.flatnonzero(~is_aside))[: DEFAULTS.validation.max_neighbor_rows]
+            return self.validation(np.flatnonzero(is_held_out))
+        n_real, make = (len(starts), jitter) if is_free else (0, crossover)
+        mates = rng.permutation(np.flatnonzero(~is_held_out))[
+            : DEFAULTS.validation.max_neighbor_rows
+        ]
         places = np.concatenate([starts, mates])
-        margins = margins_of(source, self.rows[starts])
+        margins = logit_margins(source, self.rows[starts])
         # Half of the chance is for rows that the source is in doubt about: it is in doubt about
         # few, and those are the ones that maps differ on.
-        doubt = expit(-margins)
-        chance = 0.5 / len(starts) + 0.5 * doubt / doubt.sum()
-        n_made = int(
+        ambiguity = expit(-margins)
+        chance = 0.5 / len(starts) + 0.5 * ambiguity / ambiguity.sum()
+        n_synthetic = int(
             np.clip(
-                DEFAULTS.validation.max_query_cost / source.row_cost,
+                DEFAULTS.validation.max_query_cost / source.query_cost,
                 DEFAULTS.validation.min_synthetic_rows,
                 DEFAULTS.validation.max_synthetic_rows,
             )
@@ -159,44 +165,46 @@ class Lot:
         made, origins = make(
             self._raw(places),
             len(starts),
-            2 * n_made,
+            2 * n_synthetic,
             search=self.rows[places],
             rng=rng,
             chance=chance,
         )
         moved = made if self.before is None else self.before.apply(made)
-        margins = np.concatenate([margins[:n_real], margins_of(source, moved)])
-        kept = _draw_by_weight(match_kinds(margins, unseen), n_real, n_made, rng)
+        margins = np.concatenate([margins[:n_real], logit_margins(source, moved)])
+        kept = _draw_by_weight(importance_weights(margins, unseen), n_real, n_synthetic, rng)
         picked = kept[n_real:] - n_real
-        real = self.judges(starts[:n_real])
-        return Judges(
+        real = self.validation(starts[:n_real])
+        return ValidationSet(
             np.concatenate([real.rows, made[picked]]),
-            np.concatenate([real.codes, self.codes_of(moved[picked])]),
-            match_kinds(margins[kept], unseen),
+            np.concatenate([real.class_index, self.predict_index(moved[picked])]),
+            importance_weights(margins[kept], unseen),
             np.concatenate([np.arange(n_real), origins[picked]]),
         )
 
-    def _raw(self, places: Codes) -> Array:
+    def _raw(self, places: Indices) -> Array:
         """Return raw rows, dense."""
         if self.before is None:
             return self.rows[places]
         return np.asarray(to_dense(self.X[self.chosen[places]]), dtype=np.float64)
 
 
-def _draw_by_weight(weights: Array, n_real: int, n_others: int, rng: np.random.Generator) -> Codes:
+def _draw_by_weight(
+    weights: Array, n_real: int, n_others: int, rng: np.random.Generator
+) -> Indices:
     """Return the real rows, which come first, and some of the others, the heavier the likelier."""
     others = weights[n_real:] + 1e-9
     drawn = rng.choice(len(others), n_others, replace=False, p=others / others.sum())
     return np.concatenate([np.arange(n_real), n_real + np.sort(drawn)])
 
 
-def match_kinds(margins: Array, wanted: Array) -> Array:
+def importance_weights(margins: Array, wanted: Array) -> Array:
     """Return weights that give margins the distribution of others.
 
     Examples
     --------
     >>> even = np.linspace(0, 1, 1000)
-    >>> weights = match_kinds(even, even**3)
+    >>> weights = importance_weights(even, even**3)
     >>> float(weights[even < 0.5].sum().round(1)), float(np.mean(even**3 < 0.5).round(1))
     (0.8, 0.8)
     """
@@ -218,14 +226,14 @@ def match_kinds(margins: Array, wanted: Array) -> Array:
     return weights / weights.sum() if weights.any() else np.full(len(margins), 1 / len(margins))
 
 
-def margins_of(source: MulticlassSource, rows: Array) -> Array:
+def logit_margins(source: MulticlassSource, rows: Array) -> Array:
     """Return by how much the likeliest class leads."""
     best = np.partition(source.scores(rows), -2, axis=1)[:, -2:]
     return best[:, 1] - best[:, 0]
 
 
-def unseen_margins(
-    source: MulticlassSource, rows: Array, codes: Codes, rng: np.random.Generator
+def out_of_fold_margins(
+    source: MulticlassSource, rows: Array, class_index: Indices, rng: np.random.Generator
 ) -> Array | None:
     """Return how sure a machine is of rows that it was not trained on.
 
@@ -236,37 +244,39 @@ def unseen_margins(
         min(
             DEFAULTS.validation.n_folds,
             enough,
-            DEFAULTS.validation.max_refit_cost // (len(rows) * source.row_cost),
+            DEFAULTS.validation.max_refit_cost // (len(rows) * source.query_cost),
         )
     )
     folds = rng.integers(DEFAULTS.validation.n_folds, size=len(rows))
     parts = []
     for fold in range(n_folds):
         is_out = folds == fold
-        again = source.refit(rows[~is_out], codes[~is_out])
+        again = source.refit(rows[~is_out], class_index[~is_out])
         if again is None or not is_out.any():
             return None
-        parts.append(margins_of(again, rows[is_out]))
+        parts.append(logit_margins(again, rows[is_out]))
     return np.concatenate(parts) if parts else None
 
 
-def enough_judges(source: MulticlassSource, ground: Ground, judges: Judges) -> tuple[Judges, Array]:
+def augmented_validation_set(
+    source: MulticlassSource, data: FitData, validation: ValidationSet
+) -> tuple[ValidationSet, Array]:
     """Return whom to compare maps by while they are made, and their rows in the source's space.
 
     Where those kept aside are few, all real rows and others made beside them. A map has seen the
     real ones among many that were made from them, which is a small advantage to all maps alike;
     too few rows would be a large error.
     """
-    moved = judges.rows if ground.before is None else ground.before.apply(judges.rows)
-    if len(judges.rows) >= DEFAULTS.validation.min_rows:
-        return judges, moved
-    rows = np.concatenate([moved, ground.rows])
-    twins, _ = make_twins(
+    moved = validation.rows if data.before is None else data.before.apply(validation.rows)
+    if len(validation.rows) >= DEFAULTS.validation.min_rows:
+        return validation, moved
+    rows = np.concatenate([moved, data.rows])
+    synthetic, _ = jitter(
         rows,
         len(rows),
         DEFAULTS.validation.min_synthetic_rows,
         search=rows,
         rng=np.random.default_rng(0),
     )
-    rows = np.concatenate([rows, twins])
-    return Judges.evenly(rows, source.codes(rows)), rows
+    rows = np.concatenate([rows, synthetic])
+    return ValidationSet.unweighted(rows, source.predict_index(rows)), rows

@@ -2,20 +2,20 @@
 
 from limes.html_report.page import html_report, render
 from limes.html_report.scores import (
-    Answers,
     Comparison,
-    Counted,
-    Tally,
+    ModelScores,
+    PredictionCounter,
+    PredictionCounts,
     ask,
     compare_answers,
     time_models,
 )
 
 __all__ = [
-    "Answers",
     "Comparison",
-    "Counted",
-    "Tally",
+    "ModelScores",
+    "PredictionCounter",
+    "PredictionCounts",
     "ask",
     "compare_answers",
     "html_report",

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.decomposition import PCA
 
-from limes._typing import Array, Codes, Labels
+from limes._typing import Array, Indices, Labels
 from limes.classifier import BordersClassifier
-from limes.html_report.scores import N_BINS, Answers, Comparison
+from limes.html_report.scores import N_BINS, Comparison, ModelScores
 from limes.plotting import COLOURS, new_figure
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def draw_counts(comparison: Comparison, ax: "Axes") -> None:
     ax.set(xlim=(0, 1), ylim=(0, None), xlabel="forecast probability", ylabel="rows")
 
 
-def reliability(answers: Answers, comparison: Comparison) -> tuple[Array, Array, Codes]:
+def reliability(answers: ModelScores, comparison: Comparison) -> tuple[Array, Array, Indices]:
     """Return the points of a reliability diagram.
 
     Two classes: the probability of the second, and how often it is the true one. More: the
@@ -73,7 +73,10 @@ def reliability(answers: Answers, comparison: Comparison) -> tuple[Array, Array,
     is_right = counted.truths == (comparison.classes[1] if is_binary else counted.labels)
     counts = counted.bins.sum(axis=0)
     has_rows = counts >= MIN_BIN_ROWS
-    sums = [one.sum(axis=0)[has_rows] for one in (counted.forecasts, counted.bins[is_right])]
+    sums = [
+        one.sum(axis=0)[has_rows]
+        for one in (counted.calibrated_probabilities, counted.bins[is_right])
+    ]
     return sums[0] / counts[has_rows], sums[1] / counts[has_rows], counts[has_rows]
 
 
@@ -149,11 +152,11 @@ def _draw_regions(
     low, high = box
     axes = [np.linspace(low[j], high[j], GRID) for j in range(2)]
     grid = np.stack(np.meshgrid(*axes), axis=-1).reshape(-1, 2)
-    codes = np.searchsorted(fast.classes_, fast.predict(plane.lift(grid)))
+    class_index = np.searchsorted(fast.classes_, fast.predict(plane.lift(grid)))
     n_classes = len(fast.classes_)
     shades = ListedColormap([COLOURS[place % len(COLOURS)] for place in range(n_classes)])
     ax.imshow(
-        codes.reshape(GRID, GRID),
+        class_index.reshape(GRID, GRID),
         extent=(low[0], high[0], low[1], high[1]),
         origin="lower",
         aspect="auto",
@@ -186,7 +189,7 @@ def _draw_borders(
     )
 
 
-def draw_tradeoff(rows: Sequence[dict[str, Any]], ax: "Axes") -> None:
+def draw_candidates(rows: Sequence[dict[str, Any]], ax: "Axes") -> None:
     """Draw agreement with the source against the cost of a row, for every model that was tried."""
     schemes = sorted({str(row.get("scheme", "")) for row in rows})
     for number, scheme in enumerate(schemes):

@@ -15,19 +15,19 @@ from limes.classifier import BordersClassifier
 from limes.html_report.figures import (
     MIN_BIN_ROWS,
     as_image,
+    draw_candidates,
     draw_confusion,
     draw_counts,
     draw_plane,
     draw_reliability,
-    draw_tradeoff,
     find_plane,
     small_figure,
 )
 from limes.html_report.scores import (
-    Answers,
     Comparison,
-    Counted,
-    Tally,
+    ModelScores,
+    PredictionCounter,
+    PredictionCounts,
     ask,
     name_of,
     score,
@@ -135,7 +135,7 @@ def html_report(
     truth = None if y is None else np.asarray(y)
     given = [ask(model, rows) for model, _ in models]
     answers = [
-        Answers(name, _count(fast.classes_, truth, *own), *measured)
+        ModelScores(name, _count(fast.classes_, truth, *own), *measured)
         for (_, name), own, measured in zip(models, given, times, strict=True)
     ]
     n_same = int(np.sum(given[0][0] == given[-1][0]))
@@ -191,9 +191,11 @@ def _as_rows(X: Any) -> Any:
     return X.toarray() if is_small else sparse.csr_matrix(X)
 
 
-def _count(classes: Labels, y: Labels | None, labels: Labels, probabilities: Any) -> Counted:
+def _count(
+    classes: Labels, y: Labels | None, labels: Labels, probabilities: Any
+) -> PredictionCounts:
     """Count the answers to all rows."""
-    tally = Tally(classes)
+    tally = PredictionCounter(classes)
     tally.add(y, labels, probabilities)
     return tally.sum_up()
 
@@ -272,7 +274,7 @@ def _confusions(comparison: Comparison) -> str:
     return _section("Confusion", f'<div class="pair">{"".join(parts)}</div>', note)
 
 
-def _confusion_table(comparison: Comparison, answers: Answers) -> str:
+def _confusion_table(comparison: Comparison, answers: ModelScores) -> str:
     """Return a confusion matrix as a table of shaded numbers."""
     matrix, classes = comparison.confusion(answers), comparison.all_classes
     shares = matrix / np.maximum(matrix.sum(axis=1, keepdims=True), 1)
@@ -296,7 +298,7 @@ def _shaded(count: int, share: float) -> str:
     return f'<td style="{style}">{count:,}</td>'
 
 
-def _confusion_image(comparison: Comparison, answers: Answers) -> str:
+def _confusion_image(comparison: Comparison, answers: ModelScores) -> str:
     """Return a confusion matrix as a picture."""
     figure, axes = small_figure()
     draw_confusion(comparison.confusion(answers), comparison.all_classes, axes)
@@ -329,7 +331,7 @@ def _tradeoff(fast: Any) -> str:
     if not rows:
         return ""
     figure, axes = small_figure(6.4, 3.8)
-    draw_tradeoff(rows, axes)
+    draw_candidates(rows, axes)
     alt = f"Agreement with the source against cost of a row, {len(rows)} models that were tried."
     note = (
         "Every model that the fit tried, measured on rows kept aside; the ring is the one chosen: "

@@ -18,7 +18,7 @@ N_BINS = 10
 
 
 @dataclass(frozen=True, eq=False)
-class Counted:
+class PredictionCounts:
     """What a model answered, summed over the rows of one true label that got one label.
 
     Parameters
@@ -46,7 +46,7 @@ class Counted:
     labels: Labels
     rows: NDArray[np.int64]
     bins: NDArray[np.int64]
-    forecasts: Array
+    calibrated_probabilities: Array
     squares: Array
     chances: Array
     has_probabilities: bool
@@ -90,7 +90,7 @@ class Counted:
 
 
 @dataclass(frozen=True, eq=False)
-class Answers:
+class ModelScores:
     """What one model answered.
 
     Parameters
@@ -106,7 +106,7 @@ class Answers:
     """
 
     name: str
-    counted: Counted
+    counted: PredictionCounts
     microseconds: float
     n_bytes: int
 
@@ -132,8 +132,8 @@ class Comparison:
         Rows with the same label from both.
     """
 
-    fast: Answers
-    source: Answers | None
+    fast: ModelScores
+    source: ModelScores | None
     classes: Labels
     n_same: int = 0
 
@@ -165,7 +165,7 @@ class Comparison:
         truths = self.fast.counted.truths
         return self.classes if truths is None else np.union1d(self.classes, truths)
 
-    def confusion(self, answers: Answers) -> NDArray[np.int64]:
+    def confusion(self, answers: ModelScores) -> NDArray[np.int64]:
         """Return how many rows of each true class (down) got each label (across)."""
         return answers.counted.confusion(self.all_classes)
 
@@ -196,7 +196,7 @@ def compare_answers(comparison: Comparison) -> dict[str, Any]:
     return result
 
 
-def score(answers: Answers, comparison: Comparison) -> dict[str, Any]:
+def score(answers: ModelScores, comparison: Comparison) -> dict[str, Any]:
     """Return the scores of one model."""
     counted = answers.counted
     found: dict[str, Any] = {
@@ -269,7 +269,7 @@ def _size(model: Any) -> int:
     return pickled_size(model) if scheme is None else int(scheme.n_bytes)
 
 
-class Tally:
+class PredictionCounter:
     """Counts answers of a model, a piece of the rows at a time.
 
     Parameters
@@ -279,7 +279,7 @@ class Tally:
 
     Examples
     --------
-    >>> tally = Tally([0, 1])
+    >>> tally = PredictionCounter([0, 1])
     >>> tally.add(np.array(["1", "0"]), np.array([1, 1]), None)
     >>> tally.add(np.array(["1"]), np.array([1]), None)
     >>> found = tally.sum_up(join=lambda words: words.astype(int))
@@ -304,18 +304,18 @@ class Tally:
         probabilities : ndarray of shape (n_rows, n_classes), or None
             None where the model gives none.
         """
-        given, codes = np.unique(labels, return_inverse=True)
+        given, class_index = np.unique(labels, return_inverse=True)
         truths = [None]
         if y is not None:
             known, own = np.unique(y, return_inverse=True)
-            truths, codes = known.tolist(), own * len(given) + codes
+            truths, class_index = known.tolist(), own * len(given) + class_index
         names = given.tolist()
-        pairs, codes = np.unique(codes, return_inverse=True)
-        for pair, sums in zip(pairs, self._sum(codes, probabilities), strict=True):
+        pairs, class_index = np.unique(class_index, return_inverse=True)
+        for pair, sums in zip(pairs, self._sum(class_index, probabilities), strict=True):
             key = truths[pair // len(given)], names[pair % len(given)]
             self._sums[key] = self._sums.get(key, 0.0) + sums
 
-    def sum_up(self, join: Any = None) -> Counted:
+    def sum_up(self, join: Any = None) -> PredictionCounts:
         """Return all that was counted.
 
         Parameters
@@ -334,7 +334,7 @@ class Tally:
         if truths[0] is not None:
             known = np.array(truths) if join is None else join(np.array(truths))
         parts = np.split(sums, np.cumsum([1, N_BINS, N_BINS, 1]), axis=1)
-        return Counted(
+        return PredictionCounts(
             known,
             np.array(labels),
             parts[0][:, 0].astype(np.int64),
@@ -345,23 +345,23 @@ class Tally:
             self._has_probabilities,
         )
 
-    def _sum(self, codes: NDArray[np.intp], probabilities: Array | None) -> Array:
+    def _sum(self, class_index: NDArray[np.intp], probabilities: Array | None) -> Array:
         """Return a line of sums for each code."""
-        n_codes = int(codes.max()) + 1
+        n_codes = int(class_index.max()) + 1
         sums = np.zeros((n_codes, 2 + 2 * N_BINS + self._n_classes))
-        sums[:, 0] = np.bincount(codes)
+        sums[:, 0] = np.bincount(class_index)
         if probabilities is None:
             return sums
         self._has_probabilities = True
         is_binary = self._n_classes == 2
         forecast = probabilities[:, 1] if is_binary else probabilities.max(axis=1)
-        places = codes * N_BINS + np.minimum((forecast * N_BINS).astype(np.intp), N_BINS - 1)
+        places = class_index * N_BINS + np.minimum((forecast * N_BINS).astype(np.intp), N_BINS - 1)
         for start, weights in ((1, None), (1 + N_BINS, forecast)):
             counts = np.bincount(places, weights, n_codes * N_BINS)
             sums[:, start : start + N_BINS] = counts.reshape(n_codes, N_BINS)
         squares = np.square(probabilities).sum(axis=1)
         for place, column in enumerate([squares, *probabilities.T], start=1 + 2 * N_BINS):
-            sums[:, place] = np.bincount(codes, column)
+            sums[:, place] = np.bincount(class_index, column)
         return sums
 
 

@@ -10,10 +10,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
-from limes._typing import Array, Codes
+from limes._typing import Array, Indices
 from limes.model.coupling import class_pairs, count_votes_like_libsvm, couple_like_libsvm
-from limes.model.svm import SvmMachine
-from limes.sources.base import Known, as_source, training_rows
+from limes.model.svm import TrainedSvm
+from limes.sources.base import SourceContext, as_source, training_rows
 from limes.sources.platt import DEFAULT_SLOPE, pair_sigmoids
 from limes.sources.svm import SvmSource
 
@@ -26,7 +26,7 @@ class LibsvmClassifier(ClassifierMixin, BaseEstimator):
 
     ``read_libsvm_model`` makes it. Its answers are those of LIBSVM's own programs: ``predict``
     those of ``svm-predict``, ``predict_proba`` and ``predict_likeliest`` those of
-    ``svm-predict -b 1``. The classes of the ``machine`` are numbered in the file's order, which
+    ``svm-predict -b 1``. The classes of the ``svm`` are numbered in the file's order, which
     is that of ``labels`` and decides ties; ``classes_``, and with it every column given to the
     user, is sorted as in all of scikit-learn.
 
@@ -51,8 +51,8 @@ class LibsvmClassifier(ClassifierMixin, BaseEstimator):
     Examples
     --------
     >>> from limes.kernels import Kernel
-    >>> machine = SvmMachine(Kernel("linear"), [[0.0], [2.0]], [[0.5, -0.5]], [1.0], [1, 1])
-    >>> model = LibsvmClassifier(machine, np.array([7, 3]))
+    >>> svm = TrainedSvm(Kernel("linear"), [[0.0], [2.0]], [[0.5, -0.5]], [1.0], [1, 1])
+    >>> model = LibsvmClassifier(svm, np.array([7, 3]))
     >>> model.predict([[0.0], [2.0]])
     array([7, 3])
     >>> model.classes_, model.decision_function([[0.0], [2.0]])
@@ -61,13 +61,13 @@ class LibsvmClassifier(ClassifierMixin, BaseEstimator):
 
     def __init__(
         self,
-        machine: SvmMachine,
+        svm: TrainedSvm,
         labels: NDArray[np.int64],
         *,
         svm_type: str = "c_svc",
         sigmoids: Array | None = None,
     ) -> None:
-        self.machine = machine
+        self.svm = svm
         self.labels = labels
         self.svm_type = svm_type
         self.sigmoids = sigmoids
@@ -95,7 +95,7 @@ class LibsvmClassifier(ClassifierMixin, BaseEstimator):
     @property
     def n_features_in_(self) -> int:
         """Number of features of a row."""
-        return self.machine.n_features
+        return self.svm.n_features
 
     def pair_decision_values(self, X: Any) -> Array:
         """Return LIBSVM's own decision values: its order of pairs, and its sign.
@@ -128,10 +128,10 @@ class LibsvmClassifier(ClassifierMixin, BaseEstimator):
             (``predict`` gives those to the first in ``labels`` instead).
         """
         values = self._values(X)
-        if self.machine.n_classes == 2:
+        if self.svm.n_classes == 2:
             return values[:, 0] if self.labels[0] < self.labels[1] else -values[:, 0]
-        sums = np.zeros((len(values), self.machine.n_classes))
-        for place, (first, second) in enumerate(class_pairs(self.machine.n_classes)):
+        sums = np.zeros((len(values), self.svm.n_classes))
+        for place, (first, second) in enumerate(class_pairs(self.svm.n_classes)):
             sums[:, first] -= values[:, place]
             sums[:, second] += values[:, place]
         scores = count_votes_like_libsvm(values) + sums / (3.0 * (np.abs(sums) + 1.0))
@@ -199,9 +199,9 @@ class LibsvmClassifier(ClassifierMixin, BaseEstimator):
         rows = validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64)
         n_each = max(1, BLOCK_NUMBERS // rows.shape[1])
         if not sparse.issparse(rows) or rows.shape[0] <= n_each:
-            return self.machine.values(rows)
+            return self.svm.values(rows)
         starts = range(0, rows.shape[0], n_each)
-        return np.vstack([self.machine.values(rows[start : start + n_each]) for start in starts])
+        return np.vstack([self.svm.values(rows[start : start + n_each]) for start in starts])
 
     def _probabilities(self, X: Any) -> Array:
         """Return the probabilities in the order of ``labels``."""
@@ -211,18 +211,18 @@ class LibsvmClassifier(ClassifierMixin, BaseEstimator):
 
 
 @as_source.register
-def _(model: LibsvmClassifier, known: Known) -> SvmSource:
+def _(model: LibsvmClassifier, context: SourceContext) -> SvmSource:
     order = np.argsort(model.labels)
-    machine = model.machine.reordered(order)
-    slopes, shifts = _libsvm_sigmoids(model, machine, order, known)
-    return SvmSource(machine, model.classes_, slopes, shifts, not known.by_probability)
+    svm = model.svm.reordered(order)
+    slopes, shifts = _libsvm_sigmoids(model, svm, order, context)
+    return SvmSource(svm, model.classes_, slopes, shifts, not context.by_probability)
 
 
 def _libsvm_sigmoids(
-    model: LibsvmClassifier, machine: SvmMachine, order: Codes, known: Known
+    model: LibsvmClassifier, svm: TrainedSvm, order: Indices, context: SourceContext
 ) -> tuple[Array, Array]:
     """Take the file's own sigmoids, else fit them to the rows if their classes are known."""
-    n_classes = machine.n_classes
+    n_classes = svm.n_classes
     if model.sigmoids is not None:
         slopes, shifts = -model.sigmoids[0], model.sigmoids[1]
         places = {pair: place for place, pair in enumerate(class_pairs(n_classes))}
@@ -231,12 +231,12 @@ def _libsvm_sigmoids(
         # Turning a pair round turns its decision value, and with it the sign of the shift.
         turns = np.array([1.0 if i < j else -1.0 for i, j in old])
         return slopes[kept], turns * shifts[kept]
-    if known.codes is None:
-        n_pairs = len(machine.intercepts)
+    if context.class_index is None:
+        n_pairs = len(svm.intercepts)
         return np.full(n_pairs, DEFAULT_SLOPE), np.zeros(n_pairs)
-    return pair_sigmoids(machine.values(known.X), known.codes)
+    return pair_sigmoids(svm.values(context.X), context.class_index)
 
 
 @training_rows.register
 def _(model: LibsvmClassifier) -> Array:
-    return np.array(model.machine.vectors)
+    return np.array(model.svm.vectors)

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from sklearn.svm import SVC, NuSVC
 from sklearn.utils.validation import check_is_fitted
 
-from limes.atomic import replacing
+from limes.atomic import atomic_write
 from limes.libsvm.classifier import LibsvmClassifier
 from limes.model.kernels import Kernel
-from limes.model.svm import SvmMachine
+from limes.model.svm import TrainedSvm
 
 Array = NDArray[np.float64]
 # A support vector of a million features with all digits is shorter; a line without end is no model.
@@ -91,16 +91,14 @@ def read_libsvm_model(
         lines = _Lines(stream, os.fspath(path))
         header = _read_header(lines)
         table = _read_table(lines, header, max_bytes)
-    machine = SvmMachine(
+    svm = TrainedSvm(
         kernel=header.kernel,
         vectors=_dense_vectors(table, lines.name, n_features, max_bytes),
         dual_coef=table.coefs.T,
         intercepts=-header.rho,
         n_support=header.nr_sv,
     )
-    return LibsvmClassifier(
-        machine, header.labels, svm_type=header.svm_type, sigmoids=header.sigmoids
-    )
+    return LibsvmClassifier(svm, header.labels, svm_type=header.svm_type, sigmoids=header.sigmoids)
 
 
 def _allowed_bytes(n_bytes: int) -> int:
@@ -342,7 +340,7 @@ def write_libsvm_model(model: SVC | NuSVC | LibsvmClassifier, path: str | os.Pat
     (['svm_type c_svc', 'kernel_type linear', 'nr_class 2'], '-0.5 1:2.0 ')
     """
     lines = _model_lines(_as_libsvm(model))
-    with replacing(path) as stream:
+    with atomic_write(path) as stream:
         stream.writelines(line.encode("ascii") for line in lines)
 
 
@@ -354,8 +352,8 @@ def _as_libsvm(model: Any) -> LibsvmClassifier:
         raise TypeError(f"expected an SVC, NuSVC or LibsvmClassifier, got {model!r}.")
     check_is_fitted(model)
     svm_type = "nu_svc" if isinstance(model, NuSVC) else "c_svc"
-    machine, labels = SvmMachine.from_sklearn(model), _whole_labels(model.classes_)
-    return LibsvmClassifier(machine, labels, svm_type=svm_type)
+    svm, labels = TrainedSvm.from_sklearn(model), _whole_labels(model.classes_)
+    return LibsvmClassifier(svm, labels, svm_type=svm_type)
 
 
 def _whole_labels(classes: NDArray[Any]) -> NDArray[np.int64]:
@@ -372,15 +370,15 @@ def _whole_labels(classes: NDArray[Any]) -> NDArray[np.int64]:
 
 def _model_lines(model: LibsvmClassifier) -> Iterator[str]:
     """Give the lines of the file, one support vector at a time."""
-    machine = model.machine
+    svm = model.svm
     yield f"svm_type {model.svm_type}\n"
-    yield from _kernel_lines(machine.kernel)
-    yield f"nr_class {machine.n_classes}\ntotal_sv {len(machine.vectors)}\n"
-    yield f"rho {_join(-machine.intercepts)}\nlabel {_join(model.labels)}\n"
+    yield from _kernel_lines(svm.kernel)
+    yield f"nr_class {svm.n_classes}\ntotal_sv {len(svm.vectors)}\n"
+    yield f"rho {_join(-svm.intercepts)}\nlabel {_join(model.labels)}\n"
     if model.sigmoids is not None:
         yield f"probA {_join(model.sigmoids[0])}\nprobB {_join(model.sigmoids[1])}\n"
-    yield f"nr_sv {_join(machine.n_support)}\nSV\n"
-    for coefs, vector in zip(machine.dual_coef.T, machine.vectors, strict=True):
+    yield f"nr_sv {_join(svm.n_support)}\nSV\n"
+    for coefs, vector in zip(svm.dual_coef.T, svm.vectors, strict=True):
         places = np.flatnonzero(vector)
         pairs = zip((places + 1).tolist(), vector[places].tolist(), strict=True)
         # LIBSVM ends each line with a space, and its reader counts on one after coefficients.

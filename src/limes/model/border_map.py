@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from limes._core import Maps, factor_functions, thread_count
+from limes._core import Maps, split_common_slopes, thread_count
 from limes._typing import Array
 from limes.model.affine import AffineMap
 
@@ -170,7 +170,7 @@ class BorderMap:
         if self.before is None or not self.before.is_dense or self.blend == 1:
             return False
         functions = self.normals.transpose(0, 2, 1)
-        return factor_functions(functions, self.before.matrix, self.blend) is not None
+        return split_common_slopes(functions, self.before.matrix, self.blend) is not None
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what is worked out again when it is needed, such as for another processor."""
@@ -217,7 +217,7 @@ def compile_maps(
     one with the smallest ``|p|² / 2 - t . (M p)``, so a row pays nothing for it. Only a projection
     to few features is done first, where that is cheaper than searching in all of them.
     """
-    form = search_form(maps)
+    form = packed_form(maps)
     return Maps(
         form.center,
         list(form.parts),
@@ -229,7 +229,7 @@ def compile_maps(
 
 
 @dataclass(frozen=True, eq=False)
-class SearchForm:
+class PackedForm:
     """Maps as the core and every export compute them, with ``t = x - center``."""
 
     # Shape (n_features,). Taken from each row.
@@ -243,22 +243,22 @@ class SearchForm:
     blend: int
 
 
-def search_form(maps: Sequence[BorderMap]) -> SearchForm:
+def packed_form(maps: Sequence[BorderMap]) -> PackedForm:
     """Return maps that share their rows in the form that is computed.
 
     Examples
     --------
     >>> line = BorderMap.from_borders(points=[[0.0, 1.0]], normals=[[0.0, 2.0]])
-    >>> form = search_form([line])
+    >>> form = packed_form([line])
     >>> form.center, form.parts[0][3]  # the value at the centre
     (array([0., 1.]), array([[0.]]))
     """
     before = maps[0].before
     center = before.shift if before is not None else _mean_point(maps)
     projection = before.matrix if before is not None and is_projected(maps) else None
-    parts = tuple(_relative_to(center, one, projection is not None) for one in maps)
+    parts = tuple(_centered(center, one, projection is not None) for one in maps)
     # A one-sided map has no blending of its own, and does not end that of the others.
-    return SearchForm(center, projection, parts, max(int(one.blend) for one in maps))
+    return PackedForm(center, projection, parts, max(int(one.blend) for one in maps))
 
 
 def is_projected(maps: Sequence[BorderMap]) -> bool:
@@ -312,7 +312,7 @@ def _mean_point(maps: Sequence[BorderMap]) -> Array:
     return np.where(spread > 0, np.round(middle / grid) * grid, points[0])
 
 
-def _relative_to(
+def _centered(
     center: Array, one: BorderMap, is_projected: bool
 ) -> tuple[Array, Array, Array, Array]:
     """Return weights, biases, functions and offsets, all relative to the centre."""

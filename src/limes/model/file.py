@@ -12,11 +12,11 @@ from scipy import sparse
 
 import limes
 from limes._typing import Array, Labels
-from limes.atomic import replacing
+from limes.atomic import atomic_write
 from limes.model.affine import AffineMap
 from limes.model.border_map import BorderMap
 from limes.model.container import Container, parse_container, read_container, write_container
-from limes.model.model import Trial
+from limes.model.model import Candidate
 from limes.model.schemes import (
     OneVsRestScheme,
     PairwiseScheme,
@@ -73,7 +73,7 @@ class StoredModel:
     # What else its fit found: agreement, cost.
     attributes: dict[str, Any] = field(default_factory=dict)
     # What the fit tried.
-    tradeoff: list[Trial] = field(default_factory=list)
+    tradeoff: list[Candidate] = field(default_factory=list)
 
 
 def describe(fitted: Any) -> StoredModel:
@@ -129,7 +129,7 @@ def write_model(path: str | os.PathLike[str], stored: StoredModel) -> None:
         "scheme": encoder.encode(stored.scheme),
         "tradeoff": [_encode_trial(encoder, trial) for trial in stored.tradeoff],
     }
-    with replacing(path) as stream:
+    with atomic_write(path) as stream:
         write_container(stream, header, encoder.arrays)
 
 
@@ -479,29 +479,29 @@ class Encoder:
         return {"shift": shift, "n_outputs": int(rows.shape[1]), **parts}
 
 
-def _encode_trial(encoder: Encoder, trial: Trial) -> dict[str, Any]:
+def _encode_trial(encoder: Encoder, trial: Candidate) -> dict[str, Any]:
     """Return one line of the trade-off as JSON, each value of the type that is read again."""
-    kinds = get_type_hints(Trial)
+    kinds = get_type_hints(Candidate)
     return {name: encoder.encode(kinds[name](value)) for name, value in asdict(trial).items()}
 
 
-def _trials(decoder: Decoder, header: dict[str, Any]) -> list[Trial]:
+def _trials(decoder: Decoder, header: dict[str, Any]) -> list[Candidate]:
     """Return the trade-off, which a file may be without."""
     entries = decoder.entry(header, "tradeoff", list) if "tradeoff" in header else []
     return [_decode_trial(decoder, entry) for entry in entries]
 
 
-def _decode_trial(decoder: Decoder, entry: Any) -> Trial:
+def _decode_trial(decoder: Decoder, entry: Any) -> Candidate:
     """Return one line of the trade-off, all of it of the right types; what is unknown is left."""
-    hints = get_type_hints(Trial)
-    needed = [one.name for one in fields(Trial) if one.default is MISSING]
+    hints = get_type_hints(Candidate)
+    needed = [one.name for one in fields(Candidate) if one.default is MISSING]
     if not isinstance(entry, dict) or not set(needed) <= entry.keys():
         decoder.container.fail(f"one of 'tradeoff' with {', '.join(needed)}", entry)
     values = {name: decoder.decode(entry[name]) for name in hints if name in entry}
     for name, value in values.items():
         if type(value) is not hints[name]:
             decoder.container.fail(f"{hints[name].__name__} {name!r}", value)
-    return Trial(**values)
+    return Candidate(**values)
 
 
 def _try_a_row(container: Container, stored: StoredModel) -> None:
@@ -510,12 +510,12 @@ def _try_a_row(container: Container, stored: StoredModel) -> None:
     try:
         with np.errstate(all="ignore"):
             values = scheme.values(_middle_row(scheme))
-            codes, probabilities = scheme.codes(values), scheme.probabilities(values)
+            class_index, probabilities = scheme.class_index(values), scheme.probabilities(values)
     # Whatever goes wrong with numbers from a file, it is the file that is wrong.
     except Exception as error:
         container.fail("maps that answer a row", f"{type(error).__name__}: {error}".split("\n")[0])
     n_classes = len(stored.classes)
-    if probabilities.shape != (1, n_classes) or not 0 <= int(codes[0]) < n_classes:
+    if probabilities.shape != (1, n_classes) or not 0 <= int(class_index[0]) < n_classes:
         container.fail(f"an answer of {n_classes} classes", probabilities.shape)
 
 

@@ -94,7 +94,7 @@ class KernelVectors:
         self._right, self._shift = _extend_vectors(kernel, np.asarray(vectors, dtype=np.float64))
 
     def part(self, places: slice) -> Self:
-        """Return some of the vectors, sharing memory; ``extend`` gives the same rows for all."""
+        """Return some of the vectors, sharing memory; ``augment`` gives the same rows for all."""
         some = object.__new__(type(self))
         some.kernel, some.n_features = self.kernel, self.n_features
         some._right, some._shift = self._right[places], self._shift
@@ -104,7 +104,7 @@ class KernelVectors:
         """Return how many rows make a block of kernels that stays in the cache."""
         return max(MIN_BLOCK_ROWS, BLOCK_KERNELS // max(len(self._right), 1))
 
-    def extend(self, X: ArrayLike) -> Array:
+    def augment(self, X: ArrayLike) -> Array:
         """Return the extended rows l(x), for the methods whose names begin with ``extended``."""
         rows = np.asarray(X, dtype=np.float64)
         if self.kernel.name == "linear":
@@ -119,18 +119,18 @@ class KernelVectors:
 
     def values(self, X: ArrayLike) -> Array:
         """Return K(x, s_i) as an array of shape (n_rows, n_vectors)."""
-        return self._values_in_place(self.extend(X) @ self._right.T)
+        return self._values_in_place(self.augment(X) @ self._right.T)
 
     def sums(self, X: ArrayLike, weights: ArrayLike) -> Array:
         """Return sum_i c_iq K(x, s_i) for weights (n_vectors, q): shape (n_rows, q)."""
-        return self.extended_sums(self.extend(X), np.asarray(weights, dtype=np.float64))
+        return self.sums_of_augmented(self.augment(X), np.asarray(weights, dtype=np.float64))
 
     def sums_and_gradients(self, X: ArrayLike, weights: ArrayLike) -> tuple[Array, Array]:
         """Return sum_i c_i K(x, s_i), (n_rows,), and its gradient by x, (n_rows, n_features)."""
-        left = self.extend(X)
+        left = self.augment(X)
         return self.extended_sums_and_gradients(left, np.asarray(weights, dtype=np.float64))
 
-    def extended_sums(self, left: Array, weights: Array) -> Array:
+    def sums_of_augmented(self, left: Array, weights: Array) -> Array:
         """Return what ``sums`` does, from extended rows."""
         if self.kernel.name == "linear":
             return left @ (self._right.T @ weights)
@@ -172,16 +172,16 @@ class KernelVectors:
         return sums, kernels
 
 
-class FusedVectors:
+class CompiledKernelVectors:
     """Vectors of a Gaussian kernel, for sums in the core, which makes no block of kernels.
 
     It answers what `KernelVectors` does, to rounding.
 
     Examples
     --------
-    >>> ready = FusedVectors(Kernel("rbf", gamma=0.5), [[0.0], [2.0]])
-    >>> rows = ready.extend([[1.0]])
-    >>> ready.extended_sums(rows, np.array([1.0, -1.0]))
+    >>> ready = CompiledKernelVectors(Kernel("rbf", gamma=0.5), [[0.0], [2.0]])
+    >>> rows = ready.augment([[1.0]])
+    >>> ready.sums_of_augmented(rows, np.array([1.0, -1.0]))
     array([0.])
     """
 
@@ -206,11 +206,11 @@ class FusedVectors:
         """Return how many rows to ask at once."""
         return FUSED_BLOCK_ROWS
 
-    def extend(self, X: ArrayLike) -> Array:
+    def augment(self, X: ArrayLike) -> Array:
         """Return the rows, which need nothing more here."""
         return np.asarray(X, dtype=np.float64)
 
-    def extended_sums(self, left: Array, weights: Array) -> Array:
+    def sums_of_augmented(self, left: Array, weights: Array) -> Array:
         """Return sum_i c_iq K(x, s_i), (n_rows, q), or (n_rows,) for weights (n_vectors,)."""
         if not len(self._vectors):
             return np.zeros((len(left), *weights.shape[1:]))
@@ -230,10 +230,10 @@ class FusedVectors:
         return 1 if is_short else thread_count(-1)
 
 
-def ready_vectors(kernel: Kernel, vectors: ArrayLike) -> KernelVectors | FusedVectors:
+def kernel_vectors(kernel: Kernel, vectors: ArrayLike) -> KernelVectors | CompiledKernelVectors:
     """Make vectors ready for many rows, in the way that is quicker for them."""
     is_fused = kernel.name == "rbf" and np.shape(vectors)[1] <= MOST_FUSED_FEATURES
-    return (FusedVectors if is_fused else KernelVectors)(kernel, vectors)
+    return (CompiledKernelVectors if is_fused else KernelVectors)(kernel, vectors)
 
 
 def _extend_vectors(kernel: Kernel, vectors: Array) -> tuple[Array, Array | float]:

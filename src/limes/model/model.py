@@ -10,7 +10,7 @@ from scipy import sparse
 
 from limes._core import thread_count
 from limes._core.hardware import check_jobs
-from limes._typing import Array, Codes, Labels
+from limes._typing import Array, Indices, Labels
 from limes.model.schemes import Scheme
 
 # Starting threads, and asking how many there may be, takes as long as this many rows.
@@ -21,7 +21,7 @@ BLOCK_NUMBERS = 1 << 20
 
 
 @dataclass(frozen=True)
-class Trial:
+class Candidate:
     """One line of the trade-off: what a map costs, and how well it agrees with the source."""
 
     # How the maps are joined.
@@ -62,7 +62,7 @@ def find_labels(scheme: Scheme, rows: Any, classes: Labels, *, n_threads: int = 
     return labels
 
 
-def find_codes(scheme: Scheme, rows: Any, *, n_threads: int = 1) -> Codes:
+def find_class_index(scheme: Scheme, rows: Any, *, n_threads: int = 1) -> Indices:
     """Return the class number of each row."""
     return find_labels(scheme, rows, np.arange(scheme.n_classes), n_threads=n_threads)
 

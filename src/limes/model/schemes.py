@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, softmax
 
 from limes._core import Classifier, Maps
-from limes._typing import Array, Codes
+from limes._typing import Array, Indices
 from limes.model.border_map import BorderMap, compile_maps, function_cost, is_projected, row_cost
 from limes.model.coupling import class_pairs, count_votes, couple
 
@@ -41,7 +41,7 @@ class Scheme(ABC):
 
     @cached_property
     def classifier(self) -> Classifier:
-        """The maps and the rule that joins them, in the compiled core; ``codes`` defines it."""
+        """The compiled maps with their class rule, which ``class_index`` defines."""
         return Classifier(self.compiled)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -68,8 +68,8 @@ class Scheme(ABC):
         """Return the values of all maps, side by side: (n_rows, n_outputs)."""
         return self.compiled.decide(X, n_threads=n_threads)
 
-    def classify(self, X: NDArray[np.floating[Any]], *, n_threads: int = 1) -> Codes:
-        """Return the class number of each row, found in the core: that of ``codes``."""
+    def classify(self, X: NDArray[np.floating[Any]], *, n_threads: int = 1) -> Indices:
+        """Return the class number of each row, found in the core: that of ``class_index``."""
         return self.classifier.classify(X, n_threads=n_threads)
 
     def predictor(self, labels: list[Any]) -> Callable[[Any], Any]:
@@ -79,23 +79,23 @@ class Scheme(ABC):
     def referee(self) -> Callable[[list[float]], int]:
         """Return the definition of the class of one row, for the core to ask where it must."""
         # A copy that has nothing packed: what is packed keeps the function.
-        codes, dtype = replace(self).codes, np.float64 if self.double else np.float32
-        return lambda values: int(codes(np.array([values], dtype=dtype))[0])
+        class_index, dtype = replace(self).class_index, np.float64 if self.double else np.float32
+        return lambda values: int(class_index(np.array([values], dtype=dtype))[0])
 
     @abstractmethod
-    def codes(self, values: NDArray[Any]) -> Codes:
+    def class_index(self, values: NDArray[Any]) -> Indices:
         """Return the class number of each row, from the values of the maps."""
 
     @abstractmethod
-    def own_probabilities(self, values: NDArray[Any]) -> Array:
+    def raw_probabilities(self, values: NDArray[Any]) -> Array:
         """Return class probabilities, from the values of the maps."""
 
     def probabilities(self, values: NDArray[Any]) -> Array:
-        """Return class probabilities; the largest of a row is that of its ``codes``."""
-        return put_first(self.own_probabilities(values), self.codes(values))
+        """Return class probabilities; the largest of a row is that of its ``class_index``."""
+        return with_largest_at(self.raw_probabilities(values), self.class_index(values))
 
 
-def put_first(probabilities: Array, winners: Codes) -> Array:
+def with_largest_at(probabilities: Array, winners: Indices) -> Array:
     """Move probabilities as little as it takes for the winner of each row to have the largest.
 
     The winner and the classes above it share what they have equally: the nearest point, in squared
@@ -103,7 +103,7 @@ def put_first(probabilities: Array, winners: Codes) -> Array:
 
     Examples
     --------
-    >>> put_first(np.array([[0.5, 0.3, 0.2]]), np.array([1])).round(6)
+    >>> with_largest_at(np.array([[0.5, 0.3, 0.2]]), np.array([1])).round(6)
     array([[0.4, 0.4, 0.2]])
     """
     moved = probabilities.copy()
@@ -112,7 +112,7 @@ def put_first(probabilities: Array, winners: Codes) -> Array:
     return moved
 
 
-def _pool(probabilities: Array, winners: Codes) -> Array:
+def _pool(probabilities: Array, winners: Indices) -> Array:
     """Average the winner of each row with the classes above the average, largest first."""
     rows = np.arange(len(probabilities))
     others = probabilities.copy()
@@ -155,15 +155,15 @@ class PairwiseScheme(Scheme):
             return Classifier(self.compiled)
         return Classifier(self.compiled, "coupled", referee=self.referee())
 
-    def codes(self, values: NDArray[Any]) -> Codes:
+    def class_index(self, values: NDArray[Any]) -> Indices:
         """Return the class number of each row."""
         if self.n_classes == 2:
             return (values[:, 0] > 0).astype(np.intp)
         if self.by_vote:
             return np.argmax(count_votes(values), axis=1)
-        return np.argmax(self.own_probabilities(values), axis=1)
+        return np.argmax(self.raw_probabilities(values), axis=1)
 
-    def own_probabilities(self, values: NDArray[Any]) -> Array:
+    def raw_probabilities(self, values: NDArray[Any]) -> Array:
         """Return coupled probabilities."""
         return couple(expit(2 * values.astype(np.float64)))
 
@@ -184,11 +184,11 @@ class OneVsRestScheme(Scheme):
         """The maps and the rule that joins them, in the compiled core."""
         return Classifier(self.compiled, "highest")
 
-    def codes(self, values: NDArray[Any]) -> Codes:
+    def class_index(self, values: NDArray[Any]) -> Indices:
         """Return the class number of each row."""
         return np.argmax(values, axis=1)
 
-    def own_probabilities(self, values: NDArray[Any]) -> Array:
+    def raw_probabilities(self, values: NDArray[Any]) -> Array:
         """Return probabilities in the ratios that the values say.
 
         A class that is not the best has half the logarithm of its odds against the best for its
@@ -206,11 +206,11 @@ class SharedScheme(Scheme):
 
     name: ClassVar[str] = "shared"
 
-    def codes(self, values: NDArray[Any]) -> Codes:
+    def class_index(self, values: NDArray[Any]) -> Indices:
         """Return the class number of each row."""
         return np.argmax(values, axis=1)
 
-    def own_probabilities(self, values: NDArray[Any]) -> Array:
+    def raw_probabilities(self, values: NDArray[Any]) -> Array:
         """Return class probabilities."""
         return softmax(values.astype(np.float64), axis=1)
 
@@ -304,7 +304,7 @@ class ShortlistScheme(Scheme):
         n_named = min(self.n_named, self.n_classes)
         return n_named * (n_named - 1) // 2
 
-    def find_pairs(self, scores: NDArray[Any]) -> tuple[Codes, NDArray[np.int32]]:
+    def find_pairs(self, scores: NDArray[Any]) -> tuple[Indices, NDArray[np.int32]]:
         """Return the rows that ask any pair, and the numbers of the pairs, -1 for none."""
         doubtful = np.flatnonzero(self._count_near(scores) > 1)
         numbers = np.full((self.n_classes, self.n_classes), -1, dtype=np.int32)
@@ -316,15 +316,15 @@ class ShortlistScheme(Scheme):
                 which[rows, slot] = numbers[named[:, i], named[:, j]]
         return doubtful, which
 
-    def codes(self, values: NDArray[Any]) -> Codes:
+    def class_index(self, values: NDArray[Any]) -> Indices:
         """Return the class number of each row."""
-        codes = np.argmax(values[:, : self.n_classes], axis=1)
+        class_index = np.argmax(values[:, : self.n_classes], axis=1)
         for rows, named, chosen in self._join_pairs(values):
             scores = count_votes(chosen) if self.by_vote else couple(expit(2 * chosen))
-            codes[rows] = named[np.arange(len(rows)), scores.argmax(axis=1)]
-        return codes
+            class_index[rows] = named[np.arange(len(rows)), scores.argmax(axis=1)]
+        return class_index
 
-    def own_probabilities(self, values: NDArray[Any]) -> Array:
+    def raw_probabilities(self, values: NDArray[Any]) -> Array:
         """Return class probabilities: named classes share by pairs what the shared map gives."""
         probabilities = softmax(values[:, : self.n_classes].astype(np.float64), axis=1)
         for rows, named, chosen in self._join_pairs(values):
@@ -332,7 +332,7 @@ class ShortlistScheme(Scheme):
             probabilities[rows[:, None], named] = own * couple(expit(2 * chosen))
         return probabilities
 
-    def _join_pairs(self, values: NDArray[Any]) -> Iterator[tuple[Codes, Codes, Array]]:
+    def _join_pairs(self, values: NDArray[Any]) -> Iterator[tuple[Indices, Indices, Array]]:
         """Go through rows with equally many named classes: rows, classes, values of pairs."""
         # Classes are named in the precision in which their pairs were asked.
         for rows, named in self._name(values[:, : self.n_classes]):
@@ -343,7 +343,7 @@ class ShortlistScheme(Scheme):
             # As in the core: the pair's own share in the precision of its value.
             yield rows, named, asked.dtype.type(self.trust) * asked + (1.0 - self.trust) * rough
 
-    def _name(self, scores: NDArray[Any]) -> Iterator[tuple[Codes, Codes]]:
+    def _name(self, scores: NDArray[Any]) -> Iterator[tuple[Indices, Indices]]:
         """Go through rows with 2, 3 ... named classes: the rows, and their classes ascending."""
         n_near = self._count_near(scores)
         for n_named in range(2, min(self.n_named, self.n_classes) + 1):
@@ -352,7 +352,7 @@ class ShortlistScheme(Scheme):
                 order = np.argsort(-scores[rows], axis=1, kind="stable")
                 yield rows, np.sort(order[:, :n_named], axis=1)
 
-    def _count_near(self, scores: NDArray[Any]) -> Codes:
+    def _count_near(self, scores: NDArray[Any]) -> Indices:
         """Return how many classes are named for each row."""
         near = scores >= scores.max(axis=1, keepdims=True) - scores.dtype.type(self.reach)
         return np.minimum(near.sum(axis=1), self.n_named)
@@ -394,7 +394,7 @@ class TreeScheme(Scheme):
         """The maps and the rule that joins them, in the compiled core."""
         return Classifier(self.compiled, "walk", children=self.children)
 
-    def codes(self, values: NDArray[Any]) -> Codes:
+    def class_index(self, values: NDArray[Any]) -> Indices:
         """Return the class number of each row."""
         place = np.zeros(len(values), dtype=np.intp)
         walking = np.arange(len(values))
@@ -404,7 +404,7 @@ class TreeScheme(Scheme):
             walking = walking[place[walking] >= 0]
         return -1 - place
 
-    def own_probabilities(self, values: NDArray[Any]) -> Array:
+    def raw_probabilities(self, values: NDArray[Any]) -> Array:
         """Return class probabilities: products of those of the branches on the way."""
         probabilities = np.zeros((len(values), self.n_classes))
         arriving = np.ones((len(values), len(self.children)))
@@ -418,7 +418,7 @@ class TreeScheme(Scheme):
                     arriving[:, child] = arriving[:, fork] * chance
         return probabilities
 
-    def _step(self, place: Codes, values: NDArray[Any]) -> Codes:
+    def _step(self, place: Indices, values: NDArray[Any]) -> Indices:
         """Return where rows at a fork go; without a number, to the first class."""
         after = self.children[place, (values > 0).astype(np.intp)]
         return np.where(np.isnan(values), -1, after)

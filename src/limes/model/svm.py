@@ -12,15 +12,15 @@ from sklearn.svm import SVC, NuSVC
 from sklearn.utils.validation import check_is_fitted
 
 from limes.model.coupling import class_pairs
-from limes.model.kernels import FusedVectors, Kernel, KernelVectors, ready_vectors
+from limes.model.kernels import CompiledKernelVectors, Kernel, KernelVectors, kernel_vectors
 
 Array = NDArray[np.float64]
 # Some support vectors and their weights.
-Side = tuple[KernelVectors | FusedVectors, Array]
+Side = tuple[KernelVectors | CompiledKernelVectors, Array]
 
 
 @dataclass(frozen=True, eq=False)
-class SvmMachine:
+class TrainedSvm:
     """A trained one-against-one support vector machine as plain arrays.
 
     Classes are numbered 0 to K - 1 and pairs come in the order (0, 1), (0, 2) ... (1, 2) ....
@@ -30,16 +30,16 @@ class SvmMachine:
 
     Examples
     --------
-    >>> machine = SvmMachine(
+    >>> svm = TrainedSvm(
     ...     kernel=Kernel("linear"),
     ...     vectors=[[0.0, 0.0], [2.0, 0.0]],
     ...     dual_coef=[[0.5, -0.5]],
     ...     intercepts=[1.0],
     ...     n_support=[1, 1],
     ... )
-    >>> machine.pair_values([[0.0, 5.0], [1.0, 5.0], [2.0, 5.0]], 0, 1)
+    >>> svm.pair_values([[0.0, 5.0], [1.0, 5.0], [2.0, 5.0]], 0, 1)
     array([-1.,  0.,  1.])
-    >>> machine.pair_gradients([[0.0, 5.0]], 0, 1)
+    >>> svm.pair_gradients([[0.0, 5.0]], 0, 1)
     array([[1., 0.]])
     """
 
@@ -116,7 +116,7 @@ class SvmMachine:
         # Pair by pair in memory, as everybody goes through them.
         values = np.empty((rows.shape[0], len(self.intercepts)), order="F")
         for block, left in self._extended_blocks(rows, self._class_sides):
-            sums = [part.extended_sums(left, weights) for part, weights in self._class_sides]
+            sums = [part.sums_of_augmented(left, weights) for part, weights in self._class_sides]
             for pair, (first, second) in enumerate(class_pairs(self.n_classes)):
                 np.add(sums[first][:, second - 1], sums[second][:, first], out=values[block, pair])
         values -= self.intercepts
@@ -129,7 +129,7 @@ class SvmMachine:
         values = np.full(rows.shape[0], -intercept)
         for block, left in self._extended_blocks(rows, sides):
             for part, weights in sides:
-                values[block] += part.extended_sums(left, weights)
+                values[block] += part.sums_of_augmented(left, weights)
         return values
 
     def pair_gradients(self, X: ArrayLike, first: int, second: int) -> Array:
@@ -166,7 +166,7 @@ class SvmMachine:
     @cached_property
     def _class_sides(self) -> list[Side]:
         """Each class's vectors with their negated coefficients: larger means the second class."""
-        ready = ready_vectors(self.kernel, self.vectors)
+        ready = kernel_vectors(self.kernel, self.vectors)
         ends = np.cumsum(self.n_support)
         places = [slice(end - n, end) for end, n in zip(ends, self.n_support, strict=True)]
         return [(ready.part(place), -self.dual_coef[:, place].T) for place in places]
@@ -202,7 +202,7 @@ class SvmMachine:
         n_block = min(part.block_rows() for part, _ in sides)
         for start in range(0, rows.shape[0], n_block):
             block = slice(start, start + n_block)
-            yield block, ready.extend(_to_dense(rows[block]))
+            yield block, ready.augment(_to_dense(rows[block]))
 
     def _check_shapes(self) -> None:
         """Say which array does not fit the others."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from limes._typing import Array, Codes, Labels
+from limes._typing import Array, Indices, Labels
 from limes.model.affine import AffineMap
 
 # A probability below this counts as this: its logarithm stays finite, far from any border.
@@ -27,12 +27,12 @@ class Source(ABC):
         """Return the decision value of each row: (n_rows,)."""
 
     @abstractmethod
-    def linearize(self, X: Array) -> tuple[Array, Array]:
+    def decision_and_gradient(self, X: Array) -> tuple[Array, Array]:
         """Return decision values and gradients, which often share most of their work."""
 
     def gradient(self, X: Array) -> Array:
         """Return the gradient of the decision value at each row: (n_rows, n_features)."""
-        return self.linearize(X)[1]
+        return self.decision_and_gradient(X)[1]
 
 
 class MulticlassSource(ABC):
@@ -46,12 +46,12 @@ class MulticlassSource(ABC):
     n_features: int
     decides_by_vote: bool = False
     # Multiply-adds that asking about one row costs, roughly.
-    row_cost: float = 1e5
+    query_cost: float = 1e5
 
     @property
-    def bare_cost(self) -> float:
+    def multiply_adds(self) -> float:
         """The same without what is no multiply-add, such as exponentials."""
-        return self.row_cost
+        return self.query_cost
 
     @abstractmethod
     def pair(self, first: int, second: int) -> Source:
@@ -65,7 +65,7 @@ class MulticlassSource(ABC):
     def probabilities(self, X: Array) -> Array:
         """Return the probability of each class: (n_rows, n_classes)."""
 
-    def forecasts(self, X: Array) -> Array:
+    def calibrated_probabilities(self, X: Array) -> Array:
         """Return probabilities as a map should give them: better than the source's, if it can."""
         return self.probabilities(X)
 
@@ -76,7 +76,7 @@ class MulticlassSource(ABC):
         both = np.maximum(probabilities[:, pair].astype(np.float64), FLOOR)
         return 0.5 * np.log(both[:, 1] / both[:, 0])
 
-    def refit(self, X: Array, codes: Codes) -> "MulticlassSource | None":
+    def refit(self, X: Array, class_index: Indices) -> "MulticlassSource | None":
         """Return the same source trained on other rows; None where it cannot be."""
         return None
 
@@ -84,11 +84,11 @@ class MulticlassSource(ABC):
     def scores(self, X: Array) -> Array:
         """Return one score a class, logits of how likely each is: (n_rows, n_classes).
 
-        They are for learning labels from, so the largest should be that of ``codes``.
+        They are for learning labels from, so the largest should be that of ``class_index``.
         """
 
     @abstractmethod
-    def codes(self, X: Array) -> Codes:
+    def predict_index(self, X: Array) -> Indices:
         """Return the number of the class that the classifier's own ``predict`` names."""
 
 
@@ -102,21 +102,21 @@ class Shifted(Source):
         """Return the decision value relative to the level."""
         return self.source.decision(X) - self.level
 
-    def linearize(self, X: Array) -> tuple[Array, Array]:
+    def decision_and_gradient(self, X: Array) -> tuple[Array, Array]:
         """Return the same with gradients."""
-        values, gradients = self.source.linearize(X)
+        values, gradients = self.source.decision_and_gradient(X)
         return values - self.level, gradients
 
 
 @dataclass(frozen=True, eq=False)
-class Known:
+class SourceContext:
     """The rows at hand and what is known of them."""
 
     # Shape (n_rows, n_features). Rows, in the space that the source works in.
     X: Array
     # Shape (n_rows,). True class numbers; -1 for a row whose class is not known, None where none
     # is.
-    codes: Codes | None
+    class_index: Indices | None
     # Whether borders are asked for at equal probabilities instead of where ``predict`` changes.
     by_probability: bool
     # For the folds of a calibration.
@@ -124,7 +124,7 @@ class Known:
 
 
 @singledispatch
-def as_source(model: Any, known: Known) -> MulticlassSource:
+def as_source(model: Any, context: SourceContext) -> MulticlassSource:
     """Return a fitted classifier, already taken out of its pipeline, as a source.
 
     A module of this package registers itself for the classes that it knows; ``generic`` for all
@@ -140,7 +140,7 @@ def training_rows(model: Any) -> Array | None:
 
 
 @singledispatch
-def training_classes(model: Any, before: AffineMap | None, X: Any) -> Codes | None:
+def training_classes(model: Any, before: AffineMap | None, X: Any) -> Indices | None:
     """Return the class numbers of the rows of X that the model keeps as training rows, else -1.
 
     None where the model keeps none, or was not trained on these rows.
@@ -148,66 +148,66 @@ def training_classes(model: Any, before: AffineMap | None, X: Any) -> Codes | No
     return None
 
 
-class InUnits(MulticlassSource):
+class RescaledSource(MulticlassSource):
     """A source that takes rows in other units."""
 
-    def __init__(self, source: MulticlassSource, units: AffineMap) -> None:
-        self.source, self.units = source, units
+    def __init__(self, source: MulticlassSource, rescaling: AffineMap) -> None:
+        self.source, self.rescaling = source, rescaling
         self.classes, self.n_features = source.classes, source.n_features
-        self.decides_by_vote, self.row_cost = source.decides_by_vote, source.row_cost
+        self.decides_by_vote, self.query_cost = source.decides_by_vote, source.query_cost
 
     @property
-    def bare_cost(self) -> float:
+    def multiply_adds(self) -> float:
         """Multiply-adds of the source itself."""
-        return self.source.bare_cost
+        return self.source.multiply_adds
 
     def pair(self, first: int, second: int) -> Source:
         """Return the border between two classes."""
-        return _BorderInUnits(self.source.pair(first, second), self.units)
+        return _RescaledBorder(self.source.pair(first, second), self.rescaling)
 
     def one_vs_rest(self, one: int) -> Source:
         """Return the border between a class and all the others."""
-        return _BorderInUnits(self.source.one_vs_rest(one), self.units)
+        return _RescaledBorder(self.source.one_vs_rest(one), self.rescaling)
 
     def probabilities(self, X: Array) -> Array:
         """Return the probability of each class."""
-        return self.source.probabilities(_undo(X, self.units))
+        return self.source.probabilities(_undo(X, self.rescaling))
 
-    def forecasts(self, X: Array) -> Array:
+    def calibrated_probabilities(self, X: Array) -> Array:
         """Return probabilities as a map should give them."""
-        return self.source.forecasts(_undo(X, self.units))
+        return self.source.calibrated_probabilities(_undo(X, self.rescaling))
 
     def scores(self, X: Array) -> Array:
         """Return one score a class."""
-        return self.source.scores(_undo(X, self.units))
+        return self.source.scores(_undo(X, self.rescaling))
 
-    def codes(self, X: Array) -> Codes:
+    def predict_index(self, X: Array) -> Indices:
         """Return the number of the class that the classifier names."""
-        return self.source.codes(_undo(X, self.units))
+        return self.source.predict_index(_undo(X, self.rescaling))
 
 
-class _BorderInUnits(Source):
+class _RescaledBorder(Source):
     """One border of such a source."""
 
-    def __init__(self, source: Source, units: AffineMap) -> None:
-        self.source, self.units = source, units
+    def __init__(self, source: Source, rescaling: AffineMap) -> None:
+        self.source, self.rescaling = source, rescaling
 
     def decision(self, X: Array) -> Array:
         """Return the decision value."""
-        return self.source.decision(_undo(X, self.units))
+        return self.source.decision(_undo(X, self.rescaling))
 
-    def linearize(self, X: Array) -> tuple[Array, Array]:
+    def decision_and_gradient(self, X: Array) -> tuple[Array, Array]:
         """Return the same with gradients by the rows in these units."""
-        values, gradients = self.source.linearize(_undo(X, self.units))
-        return values, gradients / self.units.matrix.diagonal()
+        values, gradients = self.source.decision_and_gradient(_undo(X, self.rescaling))
+        return values, gradients / self.rescaling.matrix.diagonal()
 
 
-def _undo(X: Array, units: AffineMap) -> Array:
+def _undo(X: Array, rescaling: AffineMap) -> Array:
     """Return rows in the units of the source."""
-    return X / units.matrix.diagonal() + units.shift
+    return X / rescaling.matrix.diagonal() + rescaling.shift
 
 
-def best_of_others(scores: Array, one: int) -> Codes:
+def best_of_others(scores: Array, one: int) -> Indices:
     """Return the class with the largest score but for one."""
     others = scores.copy()
     others[:, one] = -np.inf

@@ -13,8 +13,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.svm import SVC, NuSVC
 
 from limes._typing import Array
-from limes.model.svm import SvmMachine
-from limes.sources.base import Known, as_source
+from limes.model.svm import TrainedSvm
+from limes.sources.base import SourceContext, as_source
 from limes.sources.generic import _from_probabilities
 from limes.sources.logits import LinearScores, ProbabilitySource
 from limes.sources.pipelines import as_affine
@@ -27,9 +27,13 @@ def calibrated_source(model: CalibratedClassifierCV, n_features: int) -> Probabi
     if len(model.classes_) != 2 or model.method != "sigmoid":
         return None
     parts = [(binary_decision(part.estimator), part) for part in model.calibrated_classifiers_]
-    if any(linearize is None for linearize, _ in parts):
+    if any(decision_and_gradient is None for decision_and_gradient, _ in parts):
         return None
-    sigmoids = [_Sigmoid(linearize, part.calibrators[0]) for linearize, part in parts if linearize]
+    sigmoids = [
+        _Sigmoid(decision_and_gradient, part.calibrators[0])
+        for decision_and_gradient, part in parts
+        if decision_and_gradient
+    ]
     mean = _MeanOfSigmoids(sigmoids)
     return ProbabilitySource(
         model.classes_, n_features, probabilities=mean.values, gradient=mean.gradients
@@ -45,8 +49,8 @@ def binary_decision(model: Any) -> Linearize | None:
 @binary_decision.register(SVC)
 @binary_decision.register(NuSVC)
 def _(model: SVC | NuSVC) -> Linearize:
-    machine = SvmMachine.from_sklearn(model)
-    return lambda X: machine.pair_values_and_gradients(X, 0, 1)
+    svm = TrainedSvm.from_sklearn(model)
+    return lambda X: svm.pair_values_and_gradients(X, 0, 1)
 
 
 @binary_decision.register
@@ -67,22 +71,26 @@ def _(model: Pipeline) -> Linearize | None:
     if inner is None or before is None:
         return inner if len(model.steps) == 1 else None
 
-    def linearize(X: Array) -> tuple[Array, Array]:
+    def decision_and_gradient(X: Array) -> tuple[Array, Array]:
         values, gradients = inner(before.apply(X))
         return values, before.pull_back(gradients)
 
-    return linearize
+    return decision_and_gradient
 
 
 class _Sigmoid:
     """One machine and its sigmoid, P = 1 / (1 + exp(a f + b))."""
 
-    def __init__(self, linearize: Linearize, calibrator: Any) -> None:
-        self.linearize, self.a, self.b = linearize, calibrator.a_, calibrator.b_
+    def __init__(self, decision_and_gradient: Linearize, calibrator: Any) -> None:
+        self.decision_and_gradient, self.a, self.b = (
+            decision_and_gradient,
+            calibrator.a_,
+            calibrator.b_,
+        )
 
     def value_and_gradient(self, X: Array) -> tuple[Array, Array]:
         """Return the probability of the second class, and its gradient."""
-        values, gradients = self.linearize(X)
+        values, gradients = self.decision_and_gradient(X)
         probability = expit(-(self.a * values + self.b))
         slope = -self.a * probability * (1 - probability)
         return probability, slope[:, None] * gradients
@@ -106,6 +114,6 @@ class _MeanOfSigmoids:
 
 
 @as_source.register
-def _(model: CalibratedClassifierCV, known: Known) -> ProbabilitySource:
-    analytic = calibrated_source(model, known.X.shape[1])
-    return analytic if analytic is not None else _from_probabilities(model, known)
+def _(model: CalibratedClassifierCV, context: SourceContext) -> ProbabilitySource:
+    analytic = calibrated_source(model, context.X.shape[1])
+    return analytic if analytic is not None else _from_probabilities(model, context)

@@ -24,7 +24,7 @@ from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 
 from limes._typing import Array
 from limes.model.affine import to_dense
-from limes.sources.base import Known, as_source, training_rows
+from limes.sources.base import SourceContext, as_source, training_rows
 from limes.sources.generic import CentralDifferences
 from limes.sources.logits import ProbabilitySource
 
@@ -55,7 +55,7 @@ def _source(model: GaussianProcessClassifier, rows: Array, parts: Any) -> Probab
         rows.shape[1],
         probabilities=parts.values,
         gradient=parts.gradients,
-        row_cost=float(len(model.classes_) * n_trained * (n_trained + 100)),
+        query_cost=float(len(model.classes_) * n_trained * (n_trained + 100)),
     )
 
 
@@ -65,7 +65,7 @@ class _LatentProcess:
     def __init__(self, estimator: Any, rows: Array) -> None:
         self.kernel = estimator.kernel_
         self.vectors = np.asarray(estimator.X_train_, dtype=np.float64)
-        self.pull = estimator.y_train_ - estimator.pi_
+        self.residuals = estimator.y_train_ - estimator.pi_
         self.root_noise = estimator.W_sr_
         self.cholesky = estimator.L_
         self.block = max(1, BLOCK_VALUES // len(self.vectors))
@@ -96,7 +96,7 @@ class _LatentProcess:
         values = self.kernel(X, self.vectors)
         scaled = solve_triangular(self.cholesky, self.root_noise[:, None] * values.T, lower=True)
         variance = self.kernel.diag(X) - np.square(scaled).sum(axis=0)
-        return values @ self.pull, np.maximum(variance, 0.0), values
+        return values @ self.residuals, np.maximum(variance, 0.0), values
 
     def _block_probability(self, X: Array) -> Array:
         """Average the sigmoid over the latent function."""
@@ -112,10 +112,10 @@ class _LatentProcess:
         by_mean = slope @ NODE_WEIGHTS
         # Stein's lemma: the derivative in the variance is half the mean second derivative.
         by_variance = 0.5 * ((slope * (1 - 2 * sigmoid)) @ NODE_WEIGHTS)
-        pull = np.broadcast_to(self.pull, values.shape)
+        residuals = np.broadcast_to(self.residuals, values.shape)
         whitened = cho_solve((self.cholesky, True), self.root_noise[:, None] * values.T)
         reduction = 2 * (self.root_noise[:, None] * whitened).T
-        mean_slope = sum_gradient(self.kernel, X, self.vectors, pull)
+        mean_slope = sum_gradient(self.kernel, X, self.vectors, residuals)
         variance_slope = diagonal_gradient(self.kernel, X)
         variance_slope = variance_slope - sum_gradient(self.kernel, X, self.vectors, reduction)
         return by_mean[:, None] * mean_slope + by_variance[:, None] * variance_slope
@@ -290,10 +290,10 @@ def _(model: GaussianProcessClassifier) -> Array:
 
 
 @as_source.register
-def _(model: GaussianProcessClassifier, known: Known) -> ProbabilitySource:
+def _(model: GaussianProcessClassifier, context: SourceContext) -> ProbabilitySource:
     if isinstance(getattr(model, "base_estimator_", None), OneVsOneClassifier):
         raise ValueError(
             f"multi_class must be 'one_vs_rest', got {model.multi_class!r}: a Gaussian-process "
             "classifier of pairs gives no probabilities. Refit the source."
         )
-    return gaussian_process_source(model, known.X)
+    return gaussian_process_source(model, context.X)

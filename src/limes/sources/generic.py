@@ -7,9 +7,9 @@ import numpy as np
 from sklearn.model_selection._classification_threshold import BaseThresholdClassifier
 from sklearn.neighbors import KNeighborsClassifier
 
-from limes._typing import Array, Codes
+from limes._typing import Array, Indices
 from limes.model.affine import to_dense
-from limes.sources.base import Known, MulticlassSource, as_source, training_rows
+from limes.sources.base import MulticlassSource, SourceContext, as_source, training_rows
 from limes.sources.logits import ProbabilitySource, ScoreSource
 from limes.sources.platt import DEFAULT_SLOPE, _sigmoid_of_scores, pair_sigmoid
 
@@ -25,15 +25,15 @@ WIDE_STEP = 0.5
 
 
 @as_source.register(object)
-def _(model: Any, known: Known) -> MulticlassSource:
+def _(model: Any, context: SourceContext) -> MulticlassSource:
     if hasattr(model, "proba_gradient"):
-        return _differentiable(model, known)
+        return _differentiable(model, context)
     if hasattr(model, "predict_proba"):
-        return _from_probabilities(model, known)
+        return _from_probabilities(model, context)
     if hasattr(model, "decision_function"):
-        return _from_scores(model, known)
+        return _from_scores(model, context)
     if callable(model):
-        return _from_function(model, known)
+        return _from_function(model, context)
     raise TypeError(
         f"expected a classifier with predict_proba or decision_function, or a function of rows, "
         f"got {model!r}: it has no decision value whose border could be followed."
@@ -46,7 +46,7 @@ def _(model: KNeighborsClassifier) -> Array:
 
 
 @as_source.register
-def _(model: BaseThresholdClassifier, known: Known) -> MulticlassSource:
+def _(model: BaseThresholdClassifier, context: SourceContext) -> MulticlassSource:
     raise ValueError(
         f"{type(model).__name__} moves the border away from equal probabilities: accelerate the "
         "classifier inside it (its estimator_), with threshold = 2 * p - 1 for a border at the "
@@ -54,31 +54,31 @@ def _(model: BaseThresholdClassifier, known: Known) -> MulticlassSource:
     )
 
 
-def _differentiable(model: Any, known: Known) -> ProbabilitySource:
+def _differentiable(model: Any, context: SourceContext) -> ProbabilitySource:
     """Take probabilities and their gradient from a classifier that has both."""
     return ProbabilitySource(
         model.classes_,
-        known.X.shape[1],
+        context.X.shape[1],
         probabilities=model.predict_proba,
         gradient=model.proba_gradient,
-        codes=_codes_of(model, model.predict),
-        row_cost=100.0 * len(known.X),
+        class_index=_index_predictor(model, model.predict),
+        query_cost=100.0 * len(context.X),
     )
 
 
-def _from_probabilities(model: Any, known: Known) -> ProbabilitySource:
+def _from_probabilities(model: Any, context: SourceContext) -> ProbabilitySource:
     """Take probabilities, and their gradient by central differences."""
     probabilities = with_feature_names(model, model.predict_proba)
     return ProbabilitySource(
         model.classes_,
-        known.X.shape[1],
+        context.X.shape[1],
         probabilities=probabilities,
-        gradient=CentralDifferences(probabilities, known.X),
-        codes=_codes_of(model, with_feature_names(model, model.predict)),
+        gradient=CentralDifferences(probabilities, context.X),
+        class_index=_index_predictor(model, with_feature_names(model, model.predict)),
     )
 
 
-def _from_scores(model: Any, known: Known) -> ScoreSource:
+def _from_scores(model: Any, context: SourceContext) -> ScoreSource:
     """Take decision values, and their gradient by central differences."""
 
     def scores_of(fitted: Any, X: Array) -> Array:
@@ -87,36 +87,36 @@ def _from_scores(model: Any, known: Known) -> ScoreSource:
     def scores(X: Array) -> Array:
         return scores_of(model, X)
 
-    sharpness, shift = _sigmoid_of_scores(model, scores_of, known)
+    inverse_temperature, shift = _sigmoid_of_scores(model, scores_of, context)
     return ScoreSource(
         model.classes_,
-        known.X.shape[1],
+        context.X.shape[1],
         scores=scores,
-        gradient=CentralDifferences(scores, known.X),
-        sharpness=sharpness,
-        shift=shift if known.by_probability else 0.0,
+        gradient=CentralDifferences(scores, context.X),
+        inverse_temperature=inverse_temperature,
+        shift=shift if context.by_probability else 0.0,
     )
 
 
-def _from_function(function: Callable[[Array], Array], known: Known) -> ScoreSource:
+def _from_function(function: Callable[[Array], Array], context: SourceContext) -> ScoreSource:
     """Take a function of rows: decision values of two classes, or one score a class."""
 
     def scores(X: Array) -> Array:
         return _one_score_a_class(np.asarray(function(X), dtype=np.float64))
 
-    found = scores(known.X[:1])
+    found = scores(context.X[:1])
     classes = getattr(function, "classes_", np.arange(found.shape[1]))
-    sharpness, shift = DEFAULT_SLOPE, 0.0
-    if known.codes is not None and found.shape[1] == 2:
-        values = scores(known.X)
-        sharpness, shift = pair_sigmoid(values[:, 1], known.codes, (0, 1))
+    inverse_temperature, shift = DEFAULT_SLOPE, 0.0
+    if context.class_index is not None and found.shape[1] == 2:
+        values = scores(context.X)
+        inverse_temperature, shift = pair_sigmoid(values[:, 1], context.class_index, (0, 1))
     return ScoreSource(
         classes,
-        known.X.shape[1],
+        context.X.shape[1],
         scores=scores,
-        gradient=CentralDifferences(scores, known.X),
-        sharpness=sharpness,
-        shift=shift if known.by_probability else 0.0,
+        gradient=CentralDifferences(scores, context.X),
+        inverse_temperature=inverse_temperature,
+        shift=shift if context.by_probability else 0.0,
     )
 
 
@@ -127,7 +127,7 @@ def _one_score_a_class(values: Array) -> Array:
     return values
 
 
-def _codes_of(model: Any, predict: Callable[[Array], Any]) -> Callable[[Array], Codes]:
+def _index_predictor(model: Any, predict: Callable[[Array], Any]) -> Callable[[Array], Indices]:
     """Return a function from rows to class numbers."""
     order = np.argsort(model.classes_)
     return lambda X: order[np.searchsorted(model.classes_, predict(X), sorter=order)]
@@ -142,7 +142,7 @@ class CentralDifferences:
         scale = _feature_scales(rows)
         precision = np.finfo(np.result_type(function(trial[:1]), np.float32)).eps
         self.steps = scale * np.cbrt(precision)
-        if is_stepped(function, trial):
+        if is_piecewise_constant(function, trial):
             self.steps = scale * WIDE_STEP
 
     def __call__(self, X: Array) -> Array:
@@ -171,7 +171,7 @@ def _feature_scales(rows: Array) -> Array:
     return np.where(deviation > 0, deviation, fallback)
 
 
-def is_stepped(function: Callable[[Array], Array], rows: Array) -> bool:
+def is_piecewise_constant(function: Callable[[Array], Array], rows: Array) -> bool:
     """Tell whether a function jumps between rows instead of changing gradually."""
 
     def value(row: Array) -> float:

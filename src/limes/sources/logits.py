@@ -10,8 +10,15 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.linear_model import LogisticRegression
 from sklearn.linear_model._base import LinearClassifierMixin
 
-from limes._typing import Array, Codes, Labels
-from limes.sources.base import FLOOR, Known, MulticlassSource, Source, as_source, best_of_others
+from limes._typing import Array, Indices, Labels
+from limes.sources.base import (
+    FLOOR,
+    MulticlassSource,
+    Source,
+    SourceContext,
+    as_source,
+    best_of_others,
+)
 from limes.sources.platt import _sigmoid_of_scores
 
 
@@ -29,15 +36,15 @@ class ProbabilitySource(MulticlassSource):
         *,
         probabilities: Callable[[Array], Array],
         gradient: Callable[[Array], Array],
-        codes: Callable[[Array], Codes] | None = None,
-        row_cost: float = MulticlassSource.row_cost,
+        class_index: Callable[[Array], Indices] | None = None,
+        query_cost: float = MulticlassSource.query_cost,
     ) -> None:
         self.classes = classes
         self.n_features = n_features
-        self.own_probabilities = probabilities
+        self.raw_probabilities = probabilities
         self.probability_gradient = gradient
-        self.own_codes = codes
-        self.row_cost = row_cost
+        self.own_predict = class_index
+        self.query_cost = query_cost
 
     def pair(self, first: int, second: int) -> "_Odds":
         """Return the border between two classes."""
@@ -49,16 +56,16 @@ class ProbabilitySource(MulticlassSource):
 
     def probabilities(self, X: Array) -> Array:
         """Return the probability of each class."""
-        return self.own_probabilities(X)
+        return self.raw_probabilities(X)
 
     def scores(self, X: Array) -> Array:
         """Return the logarithm of each class's probability."""
         return np.log(np.maximum(self.probabilities(X), FLOOR))
 
-    def codes(self, X: Array) -> Codes:
+    def predict_index(self, X: Array) -> Indices:
         """Return the number of the class that the classifier names."""
-        if self.own_codes is not None:
-            return self.own_codes(X)
+        if self.own_predict is not None:
+            return self.own_predict(X)
         return np.argmax(self.probabilities(X), axis=1)
 
 
@@ -74,7 +81,7 @@ class _Odds(Source):
         below = self._below(probabilities)
         return _half_log_odds(probabilities[:, self.above], _pick(probabilities, below))
 
-    def linearize(self, X: Array) -> tuple[Array, Array]:
+    def decision_and_gradient(self, X: Array) -> tuple[Array, Array]:
         """Return the same with gradients."""
         probabilities = self.source.probabilities(X)
         slopes = self.source.probability_gradient(X)
@@ -83,16 +90,16 @@ class _Odds(Source):
         rise = _log_slope(slopes[:, self.above], above) - _log_slope(_pick(slopes, rival), below)
         return _half_log_odds(above, below), 0.5 * rise
 
-    def _below(self, probabilities: Array) -> Codes:
+    def _below(self, probabilities: Array) -> Indices:
         """Return the class on the lower side of the border, for each row."""
         if self.below is not None:
             return np.full(len(probabilities), self.below)
         return best_of_others(probabilities, self.above)
 
 
-def _pick(values: Array, codes: Codes) -> Array:
+def _pick(values: Array, class_index: Indices) -> Array:
     """Return the values of one class a row."""
-    return values[np.arange(len(values)), codes]
+    return values[np.arange(len(values)), class_index]
 
 
 def _half_log_odds(above: Array, below: Array) -> Array:
@@ -107,7 +114,7 @@ def _log_slope(slopes: Array, probability: Array) -> Array:
 
 
 class ScoreSource(MulticlassSource):
-    """Borders where two scores are equal; ``softmax(sharpness * scores)`` are probabilities.
+    """Borders where two scores are equal; softmax(inverse_temperature * scores): probabilities.
 
     A binary classifier with one decision value is the same with the scores 0 and that value.
     """
@@ -119,14 +126,14 @@ class ScoreSource(MulticlassSource):
         *,
         scores: Callable[[Array], Array],
         gradient: Callable[[Array], Array],
-        sharpness: float,
+        inverse_temperature: float,
         shift: float = 0.0,
     ) -> None:
         self.classes = classes
         self.n_features = n_features
         self.raw_scores = scores
         self.raw_gradient = gradient
-        self.sharpness = sharpness
+        self.inverse_temperature = inverse_temperature
         self.shift = shift
 
     def pair(self, first: int, second: int) -> "_ScoreDifference":
@@ -145,20 +152,20 @@ class ScoreSource(MulticlassSource):
         """Return the logits."""
         return self.logits(X)
 
-    def codes(self, X: Array) -> Codes:
+    def predict_index(self, X: Array) -> Indices:
         """Return the number of the class with the largest score."""
         return np.argmax(self.logits(X), axis=1)
 
     def logits(self, X: Array) -> Array:
         """Return scores as logarithms of probabilities, up to a constant a row."""
-        logits = self.sharpness * self.raw_scores(X)
+        logits = self.inverse_temperature * self.raw_scores(X)
         if self.shift:
             logits[:, 1] += self.shift
         return logits
 
     def logit_gradient(self, X: Array) -> Array:
         """Return the gradients of the logits."""
-        return self.sharpness * self.raw_gradient(X)
+        return self.inverse_temperature * self.raw_gradient(X)
 
 
 class _ScoreDifference(Source):
@@ -171,13 +178,13 @@ class _ScoreDifference(Source):
         """Return half the difference of the two logits."""
         return self._half_difference(self.source.logits(X))[0]
 
-    def linearize(self, X: Array) -> tuple[Array, Array]:
+    def decision_and_gradient(self, X: Array) -> tuple[Array, Array]:
         """Return the same with gradients."""
         values, rival = self._half_difference(self.source.logits(X))
         slopes = self.source.logit_gradient(X)
         return values, 0.5 * (slopes[:, self.above] - slopes[np.arange(len(X)), rival])
 
-    def _half_difference(self, logits: Array) -> tuple[Array, Codes]:
+    def _half_difference(self, logits: Array) -> tuple[Array, Indices]:
         """Return half the difference, and the class on the lower side of the border."""
         if self.below is not None:
             rival = np.full(len(logits), self.below)
@@ -216,31 +223,31 @@ class LinearScores:
 
 @as_source.register(LogisticRegression)
 @as_source.register(LinearDiscriminantAnalysis)
-def _(model: Any, known: Known) -> ScoreSource:
+def _(model: Any, context: SourceContext) -> ScoreSource:
     """Take the scores as they are: they are logarithms of probabilities."""
     linear = LinearScores.from_sklearn(model)
     return ScoreSource(
         model.classes_,
-        known.X.shape[1],
+        context.X.shape[1],
         scores=linear.values,
         gradient=linear.gradients,
-        sharpness=1.0,
+        inverse_temperature=1.0,
     )
 
 
 @as_source.register
-def _(model: LinearClassifierMixin, known: Known) -> ScoreSource:
+def _(model: LinearClassifierMixin, context: SourceContext) -> ScoreSource:
     linear = LinearScores.from_sklearn(model)
 
     def scores(fitted: Any, X: Array) -> Array:
         return LinearScores.from_sklearn(fitted).values(X)
 
-    sharpness, shift = _sigmoid_of_scores(model, scores, known)
+    inverse_temperature, shift = _sigmoid_of_scores(model, scores, context)
     return ScoreSource(
         model.classes_,
-        known.X.shape[1],
+        context.X.shape[1],
         scores=linear.values,
         gradient=linear.gradients,
-        sharpness=sharpness,
-        shift=shift if known.by_probability else 0.0,
+        inverse_temperature=inverse_temperature,
+        shift=shift if context.by_probability else 0.0,
     )

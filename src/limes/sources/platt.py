@@ -12,11 +12,11 @@ from scipy.optimize import minimize_scalar
 from scipy.special import expit, logit, logsumexp
 from sklearn.base import clone
 
-from limes._typing import Array, Codes
+from limes._typing import Array, Indices
 from limes.model.coupling import class_pairs, couple
-from limes.model.svm import SvmMachine
-from limes.sources.base import FLOOR, Known
-from limes.subsample import place_in_class
+from limes.model.svm import TrainedSvm
+from limes.sources.base import FLOOR, SourceContext
+from limes.subsample import rank_within_class
 
 N_FOLDS = 5
 # More rows would change the sigmoid little, and a support vector machine's training time a lot.
@@ -43,11 +43,11 @@ class PairSigmoids:
     shifts: Array
     # The power at which coupled probabilities are likeliest, for rows that the machine has not
     # seen: coupling many pairs leaves too much to the classes that lose.
-    sharpness: float = 1.0
+    inverse_temperature: float = 1.0
 
 
 def svm_sigmoids(
-    svc: Any, machine: SvmMachine, X: Array, codes: Codes, *, rng: np.random.Generator
+    svc: Any, svm: TrainedSvm, X: Array, class_index: Indices, *, rng: np.random.Generator
 ) -> PairSigmoids:
     """Fit Platt's sigmoid for each pair of a support vector machine's classes.
 
@@ -59,40 +59,42 @@ def svm_sigmoids(
     # Rows with few numbers are trained on much quicker as such.
     is_sparse = sparse.issparse(svc.support_vectors_)
 
-    def values(train: Codes, test: Codes) -> Array:
+    def values(train: Indices, test: Indices) -> Array:
         rows = sparse.csr_array(X[train]) if is_sparse else X[train]
-        fitted = clone(svc).fit(rows, svc.classes_[codes[train]])
-        return SvmMachine.from_sklearn(fitted).values(X[test])
+        fitted = clone(svc).fit(rows, svc.classes_[class_index[train]])
+        return TrainedSvm.from_sklearn(fitted).values(X[test])
 
-    if len(np.unique(codes)) == machine.n_classes:
+    if len(np.unique(class_index)) == svm.n_classes:
         try:
-            rows, decisions = _cross_validate(values, codes, rng=rng)
+            rows, decisions = _cross_validate(values, class_index, rng=rng)
         except ValueError:
             pass
         else:
-            slopes, shifts = pair_sigmoids(decisions, codes[rows])
+            slopes, shifts = pair_sigmoids(decisions, class_index[rows])
             coupled = couple(expit(slopes * decisions + shifts))
-            return PairSigmoids(slopes, shifts, _fit_power(coupled, codes[rows]))
-    kept = _draw_rows(codes, rng)
-    return PairSigmoids(*pair_sigmoids(machine.values(X[kept]), codes[kept]))
+            return PairSigmoids(slopes, shifts, _fit_power(coupled, class_index[rows]))
+    kept = _draw_rows(class_index, rng)
+    return PairSigmoids(*pair_sigmoids(svm.values(X[kept]), class_index[kept]))
 
 
-def pair_sigmoids(decisions: Array, codes: Codes) -> tuple[Array, Array]:
+def pair_sigmoids(decisions: Array, class_index: Indices) -> tuple[Array, Array]:
     """Fit the sigmoid of each pair to its column of decision values."""
     n_classes = (1 + isqrt(1 + 8 * decisions.shape[1])) // 2
     fitted = [
-        pair_sigmoid(decisions[:, place], codes, pair)
+        pair_sigmoid(decisions[:, place], class_index, pair)
         for place, pair in enumerate(class_pairs(n_classes))
     ]
     slopes, shifts = np.array(fitted).T
     return slopes, shifts
 
 
-def pair_sigmoid(decision: Array, codes: Codes, pair: tuple[int, int]) -> tuple[float, float]:
+def pair_sigmoid(
+    decision: Array, class_index: Indices, pair: tuple[int, int]
+) -> tuple[float, float]:
     """Fit the sigmoid of one pair to the rows of its two classes."""
     second = pair[1]
-    is_own = np.isin(codes, pair) & np.isfinite(decision)
-    is_second = codes[is_own] == second
+    is_own = np.isin(class_index, pair) & np.isfinite(decision)
+    is_second = class_index[is_own] == second
     if is_second.all() or not is_second.any():
         return DEFAULT_SLOPE, 0.0
     slope, shift = fit_sigmoid(decision[is_own], is_second)
@@ -104,70 +106,74 @@ def score_sigmoid(
     model: Any,
     scores: Callable[[Any, Array], Array],
     X: Array,
-    codes: Codes,
+    class_index: Indices,
     *,
     rng: np.random.Generator,
 ) -> tuple[float, float]:
     """Fit what turns a score a class into logarithms of probabilities, by cross-validation."""
 
-    def values(train: Codes, test: Codes) -> Array:
-        return scores(clone(model).fit(X[train], model.classes_[codes[train]]), X[test])
+    def values(train: Indices, test: Indices) -> Array:
+        return scores(clone(model).fit(X[train], model.classes_[class_index[train]]), X[test])
 
     try:
-        rows, found = _cross_validate(values, codes, rng=rng)
+        rows, found = _cross_validate(values, class_index, rng=rng)
     except (ValueError, TypeError, AttributeError):
         # A class without rows, or a classifier that cannot be fitted again.
-        rows = _draw_rows(codes, rng)
+        rows = _draw_rows(class_index, rng)
         found = scores(model, X[rows])
     if found.shape[1] == 2:
-        return pair_sigmoid(found[:, 1] - found[:, 0], codes[rows], (0, 1))
-    return _fit_sharpness(found, codes[rows]), 0.0
+        return pair_sigmoid(found[:, 1] - found[:, 0], class_index[rows], (0, 1))
+    return _fit_inverse_temperature(found, class_index[rows]), 0.0
 
 
 def _cross_validate(
-    values: Callable[[Codes, Codes], Array], codes: Codes, *, rng: np.random.Generator
-) -> tuple[Codes, Array]:
+    values: Callable[[Indices, Indices], Array], class_index: Indices, *, rng: np.random.Generator
+) -> tuple[Indices, Array]:
     """Return rows and their decision values from machines that have not seen them."""
-    kept = _draw_rows(codes, rng)
-    tested = [(test, values(train, test)) for train, test in _folds(codes, kept) if len(test)]
+    kept = _draw_rows(class_index, rng)
+    tested = [(test, values(train, test)) for train, test in _folds(class_index, kept) if len(test)]
     if not tested:
         raise ValueError("every class has a single row, so none can be kept aside.")
     rows, decisions = zip(*tested, strict=True)
     return np.concatenate(rows), np.concatenate(decisions)
 
 
-def _draw_rows(codes: Codes, rng: np.random.Generator) -> Codes:
+def _draw_rows(class_index: Indices, rng: np.random.Generator) -> Indices:
     """Return at most about MAX_ROWS rows in random order, rows of rare classes all among them."""
-    order = rng.permutation(len(codes))
+    order = rng.permutation(len(class_index))
     if len(order) <= MAX_ROWS:
         return order
-    counts = np.bincount(codes)
-    share = np.maximum(2 * N_FOLDS, np.ceil(counts * MAX_ROWS / len(codes))).astype(int)
-    return order[place_in_class(codes[order]) < share[codes[order]]]
+    counts = np.bincount(class_index)
+    share = np.maximum(2 * N_FOLDS, np.ceil(counts * MAX_ROWS / len(class_index))).astype(int)
+    return order[rank_within_class(class_index[order]) < share[class_index[order]]]
 
 
-def _folds(codes: Codes, kept: Codes) -> Iterator[tuple[Codes, Codes]]:
+def _folds(class_index: Indices, kept: Indices) -> Iterator[tuple[Indices, Indices]]:
     """Deal each class's rows round the folds; a class of one row is always trained on."""
-    place = place_in_class(codes[kept])
-    is_alone = np.bincount(codes[kept], minlength=codes.max() + 1)[codes[kept]] < 2
+    place = rank_within_class(class_index[kept])
+    is_alone = (
+        np.bincount(class_index[kept], minlength=class_index.max() + 1)[class_index[kept]] < 2
+    )
     for fold in range(N_FOLDS):
         is_test = (place % N_FOLDS == fold) & ~is_alone
         yield kept[~is_test], kept[is_test]
 
 
-def _fit_power(coupled: Array, codes: Codes) -> float:
+def _fit_power(coupled: Array, class_index: Indices) -> float:
     """Return the power at which coupled probabilities are likeliest; two classes need none."""
     if coupled.shape[1] == 2:
         return 1.0
-    return _fit_sharpness(np.log(np.maximum(coupled, FLOOR)), codes)
+    return _fit_inverse_temperature(np.log(np.maximum(coupled, FLOOR)), class_index)
 
 
-def _fit_sharpness(scores: Array, codes: Codes) -> float:
+def _fit_inverse_temperature(scores: Array, class_index: Indices) -> float:
     """Return the factor at which the softmax of the scores is likeliest."""
 
     def loss(log_sharpness: float) -> float:
         logits = np.exp(log_sharpness) * scores
-        return float(np.mean(logsumexp(logits, axis=1) - logits[np.arange(len(codes)), codes]))
+        return float(
+            np.mean(logsumexp(logits, axis=1) - logits[np.arange(len(class_index)), class_index])
+        )
 
     scale = max(float(np.abs(scores).max(initial=0.0)), np.finfo(float).tiny)
     bounds = np.log(1e-3 / scale), np.log(1e3 / scale)
@@ -175,12 +181,12 @@ def _fit_sharpness(scores: Array, codes: Codes) -> float:
 
 
 def _sigmoid_of_scores(
-    model: Any, scores: Callable[[Any, Array], Array], known: Known
+    model: Any, scores: Callable[[Any, Array], Array], context: SourceContext
 ) -> tuple[float, float]:
     """Fit how sure a score is, if the classes of the rows are known."""
-    if known.codes is None:
+    if context.class_index is None:
         return DEFAULT_SLOPE, 0.0
-    return score_sigmoid(model, scores, known.X, known.codes, rng=known.rng)
+    return score_sigmoid(model, scores, context.X, context.class_index, rng=context.rng)
 
 
 def fit_sigmoid(decision: ArrayLike, is_second: ArrayLike) -> tuple[float, float]:

@@ -11,15 +11,15 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC, NuSVC
 
-from limes._typing import Array, Codes, Labels
+from limes._typing import Array, Indices, Labels
 from limes.model.affine import AffineMap, to_dense
 from limes.model.coupling import class_pairs, count_votes_like_libsvm, couple, log_odds_and_slopes
-from limes.model.svm import SvmMachine
+from limes.model.svm import TrainedSvm
 from limes.sources.base import (
     FLOOR,
-    Known,
     MulticlassSource,
     Source,
+    SourceContext,
     as_source,
     best_of_others,
     training_classes,
@@ -38,7 +38,7 @@ class SvmSource(MulticlassSource):
     """The borders of a support vector machine, with Platt's sigmoid for each pair."""
 
     # The machine, as arrays.
-    machine: SvmMachine
+    svm: TrainedSvm
     # Shape (n_classes,). Labels in the machine's order.
     classes: Labels
     # Shape (n_pairs,). Platt's A and B: P(second) = 1 / (1 + exp(-(A f + B))).
@@ -49,20 +49,20 @@ class SvmSource(MulticlassSource):
     # largest coupled probability wins (``svm-predict -b 1``).
     decides_by_vote: bool = True
     # The power of coupled probabilities that is nearer to the truth.
-    sharpness: float = 1.0
+    inverse_temperature: float = 1.0
     # The classifier that the machine was taken from, if it can be trained again.
     model: Any = None
 
     @property
     def n_features(self) -> int:  # type: ignore[override]
         """Number of features."""
-        return self.machine.n_features
+        return self.svm.n_features
 
     def pair(self, first: int, second: int) -> "_SvmPair":
         """Return the border between two classes."""
         place = class_pairs(len(self.classes)).index((first, second))
         shift = 0.0 if self.decides_by_vote else self.shifts[place]
-        return _SvmPair(self.machine, (first, second), 0.5 * self.slopes[place], 0.5 * shift)
+        return _SvmPair(self.svm, (first, second), 0.5 * self.slopes[place], 0.5 * shift)
 
     def one_vs_rest(self, one: int) -> "_SvmAgainstRest":
         """Return the border where a class is as probable as the best of the others."""
@@ -71,7 +71,7 @@ class SvmSource(MulticlassSource):
     def pair_decisions(self, X: Array) -> Array:
         """Return the decision values of all pairs: (n_rows, n_pairs)."""
         shifts = np.zeros_like(self.shifts) if self.decides_by_vote else self.shifts
-        return 0.5 * (self.slopes * self.machine.values(X) + shifts)
+        return 0.5 * (self.slopes * self.svm.values(X) + shifts)
 
     def pair_decision(
         self, pair: tuple[int, int], X: Array, probabilities: NDArray[np.floating]
@@ -79,7 +79,7 @@ class SvmSource(MulticlassSource):
         """Return the decision value of a pair, from its own kernel sums."""
         return self.pair(*pair).decision(X)
 
-    def refit(self, X: Array, codes: Codes) -> "SvmSource | None":
+    def refit(self, X: Array, class_index: Indices) -> "SvmSource | None":
         """Train the machine again on other rows."""
         if self.model is None:
             return None
@@ -87,33 +87,33 @@ class SvmSource(MulticlassSource):
             warnings.simplefilter("ignore", ConvergenceWarning)
             warnings.simplefilter("ignore", FutureWarning)
             try:
-                again = clone(self.model).fit(X, np.asarray(self.classes)[codes])
+                again = clone(self.model).fit(X, np.asarray(self.classes)[class_index])
             except ValueError:
                 return None
         if len(again.classes_) < len(self.classes):
             return None
-        return replace(self, machine=SvmMachine.from_sklearn(again), model=again)
+        return replace(self, svm=TrainedSvm.from_sklearn(again), model=again)
 
     def probabilities(self, X: Array) -> Array:
         """Return coupled probabilities."""
         return couple(expit(2 * self.pair_decisions(X)))
 
-    def forecasts(self, X: Array) -> Array:
+    def calibrated_probabilities(self, X: Array) -> Array:
         """Return coupled probabilities, as sharp as they should be."""
-        if self.sharpness == 1.0:
+        if self.inverse_temperature == 1.0:
             return self.probabilities(X)
         logs = np.log(np.maximum(self.probabilities(X), FLOOR))
-        return softmax(self.sharpness * logs, axis=1)
+        return softmax(self.inverse_temperature * logs, axis=1)
 
     @property
-    def row_cost(self) -> float:  # type: ignore[override]
+    def query_cost(self) -> float:  # type: ignore[override]
         """Multiply-adds that asking about one row costs; an exponential is worth fifty."""
-        return self.bare_cost + 50.0 * len(self.machine.vectors)
+        return self.multiply_adds + 50.0 * len(self.svm.vectors)
 
     @property
-    def bare_cost(self) -> float:
+    def multiply_adds(self) -> float:
         """Support vectors times features."""
-        return float(len(self.machine.vectors) * self.machine.n_features)
+        return float(len(self.svm.vectors) * self.svm.n_features)
 
     def scores(self, X: Array) -> Array:
         """Return how far each class is from losing a pair.
@@ -122,7 +122,7 @@ class SvmSource(MulticlassSource):
         the next is the decision value of the pair of the two. Pairs that are hard to tell apart
         have flatter sigmoids than others, so that scores make probabilities like the coupled ones.
         """
-        values = self.machine.values(X)
+        values = self.svm.values(X)
         if not self.decides_by_vote:
             values += self.shifts / self.slopes
         values *= 0.5 * self._score_slopes()
@@ -138,28 +138,26 @@ class SvmSource(MulticlassSource):
         most = np.log(MAX_STEEPER)
         return SCORE_SLOPE * np.exp(np.clip(logs - np.median(logs), -most, most))
 
-    def codes(self, X: Array) -> Codes:
+    def predict_index(self, X: Array) -> Indices:
         """Return the number of the class that wins."""
         if self.decides_by_vote:
-            return np.argmax(count_votes_like_libsvm(self.machine.values(X)), axis=1)
+            return np.argmax(count_votes_like_libsvm(self.svm.values(X)), axis=1)
         return np.argmax(self.probabilities(X), axis=1)
 
 
 class _SvmPair(Source):
     """Platt's sigmoid of one pair, as half its logit."""
 
-    def __init__(
-        self, machine: SvmMachine, pair: tuple[int, int], slope: float, shift: float
-    ) -> None:
-        self.machine, self.classes, self.slope, self.shift = machine, pair, slope, shift
+    def __init__(self, svm: TrainedSvm, pair: tuple[int, int], slope: float, shift: float) -> None:
+        self.svm, self.classes, self.slope, self.shift = svm, pair, slope, shift
 
     def decision(self, X: Array) -> Array:
         """Return the decision value."""
-        return self.slope * self.machine.pair_values(X, *self.classes) + self.shift
+        return self.slope * self.svm.pair_values(X, *self.classes) + self.shift
 
-    def linearize(self, X: Array) -> tuple[Array, Array]:
+    def decision_and_gradient(self, X: Array) -> tuple[Array, Array]:
         """Return the same with gradients."""
-        values, gradients = self.machine.pair_values_and_gradients(X, *self.classes)
+        values, gradients = self.svm.pair_values_and_gradients(X, *self.classes)
         return self.slope * values + self.shift, self.slope * gradients
 
 
@@ -175,10 +173,10 @@ class _SvmAgainstRest(Source):
         rival = best_of_others(coupled, self.one)
         return 0.5 * np.log(coupled[:, self.one] / coupled[np.arange(len(X)), rival])
 
-    def linearize(self, X: Array) -> tuple[Array, Array]:
+    def decision_and_gradient(self, X: Array) -> tuple[Array, Array]:
         """Return the same with gradients, through the coupling by its adjoint system."""
         pairs = class_pairs(len(self.source.classes))
-        parts = [self.source.pair(*pair).linearize(X) for pair in pairs]
+        parts = [self.source.pair(*pair).decision_and_gradient(X) for pair in pairs]
         chances = expit(2 * np.column_stack([values for values, _ in parts]))
         values, by_chance = log_odds_and_slopes(chances, self.one)
         by_decision = by_chance * chances * (1 - chances)
@@ -196,7 +194,7 @@ def _(model: SVC | NuSVC) -> Array:
 
 @training_classes.register(SVC)
 @training_classes.register(NuSVC)
-def _(model: SVC | NuSVC, before: AffineMap | None, X: Any) -> Codes | None:
+def _(model: SVC | NuSVC, before: AffineMap | None, X: Any) -> Indices | None:
     """Return the classes of the support vectors: each stands in the group of its class.
 
     Any other training row is on its own side of every border, so the SVM's own label of it is the
@@ -210,19 +208,21 @@ def _(model: SVC | NuSVC, before: AffineMap | None, X: Any) -> Codes | None:
     support = before.apply(support) if before is not None else to_dense(support)
     if not np.allclose(support, to_dense(model.support_vectors_), rtol=1e-9, atol=1e-12):
         return None
-    codes = np.full(X.shape[0], -1, dtype=np.intp)
-    codes[model.support_] = np.repeat(np.arange(len(model.n_support_)), model.n_support_)
-    return codes
+    class_index = np.full(X.shape[0], -1, dtype=np.intp)
+    class_index[model.support_] = np.repeat(np.arange(len(model.n_support_)), model.n_support_)
+    return class_index
 
 
 @as_source.register(SVC)
 @as_source.register(NuSVC)
-def _(model: SVC | NuSVC, known: Known) -> SvmSource:
-    machine = SvmMachine.from_sklearn(model)
-    codes = np.argmax(count_votes_like_libsvm(machine.values(known.X)), axis=1)
-    if known.codes is not None:
-        codes = np.where(known.codes < 0, codes, known.codes)
-    found = svm_sigmoids(model, machine, known.X, codes, rng=known.rng)
-    by_vote = not known.by_probability
+def _(model: SVC | NuSVC, context: SourceContext) -> SvmSource:
+    svm = TrainedSvm.from_sklearn(model)
+    class_index = np.argmax(count_votes_like_libsvm(svm.values(context.X)), axis=1)
+    if context.class_index is not None:
+        class_index = np.where(context.class_index < 0, class_index, context.class_index)
+    found = svm_sigmoids(model, svm, context.X, class_index, rng=context.rng)
+    by_vote = not context.by_probability
     classes = model.classes_
-    return SvmSource(machine, classes, found.slopes, found.shifts, by_vote, found.sharpness, model)
+    return SvmSource(
+        svm, classes, found.slopes, found.shifts, by_vote, found.inverse_temperature, model
+    )

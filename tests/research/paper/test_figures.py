@@ -6,7 +6,7 @@ import pytest
 from limes.research import measure as trials_module
 from limes.research.paper.figures import read_points, support_law
 from limes.research.paper.methods import load_case
-from limes.research.paper.rows import Trial
+from limes.research.paper.rows import Candidate
 from limes.research.paper.run import find_points, run_trial, write_points
 from limes.research.paper.table import by_setting, saturation
 from tests.research.paper.cases import BASE, borders, row, searched, whole
@@ -31,7 +31,7 @@ def growth(no_clock):
     return [
         run_trial(
             load_case("sample_classes", split=seed, n_train=n_train),
-            Trial("training", "sample_classes", "svm", float(n_train), seed, seed),
+            Candidate("training", "sample_classes", "svm", float(n_train), seed, seed),
         )
         for n_train in (100, 300, 1000, 3000)
         for seed in range(N_TRIALS)
@@ -46,7 +46,7 @@ def by_borders(no_clock):
         case = load_case("sample_classes", split=seed)
         for n_borders in (2, 5, 10, 20, 40, 100, 400):
             for method in ("borders", "true-borders"):
-                trial = Trial("borders", "sample_classes", method, float(n_borders), seed, seed)
+                trial = Candidate("borders", "sample_classes", method, float(n_borders), seed, seed)
                 rows.append(run_trial(case, trial))
     return rows
 

@@ -6,10 +6,10 @@ from limes.research.paper import run as running
 from limes.research.paper.methods import load_case
 from limes.research.paper.plan import EXPERIMENTS, Step, make_plan, n_trials_of
 from limes.research.paper.printed import DATASETS, find_printed, printed
-from limes.research.paper.rows import Trial, read_rows
+from limes.research.paper.rows import Candidate, read_rows
 from limes.research.paper.run import pending_steps, run_plan, run_trial
 
-LINEAR = [Trial("results", "sample_classes", "linear", None, seed, seed) for seed in range(3)]
+LINEAR = [Candidate("results", "sample_classes", "linear", None, seed, seed) for seed in range(3)]
 
 
 CURVED = ["svm", "svm-probability", "borders", "true-borders", "agf", "agf-borders"]
@@ -92,7 +92,7 @@ def test_the_cost_of_a_trial_is_more_than_that_of_its_fit(tmp_path):
 
 
 def test_a_trial_gives_the_same_skill_again():
-    trial = Trial("borders", "sample_classes", "borders", 20.0, 3, 3)
+    trial = Candidate("borders", "sample_classes", "borders", 20.0, 3, 3)
     first, second = (run_trial(load_case("sample_classes", split=3), trial) for _ in range(2))
     assert first.uncertainty_coefficient == second.uncertainty_coefficient
     assert first.n_borders == 20
@@ -103,7 +103,7 @@ def test_a_trial_gives_the_same_skill_again():
 )
 def test_all_methods_beat_a_linear_classifier_on_the_sample_classes(method):
     case = load_case("sample_classes", n_train=200)
-    trial = Trial("results", "sample_classes", method, None, 0, 0)
+    trial = Candidate("results", "sample_classes", method, None, 0, 0)
     assert run_trial(case, trial).uncertainty_coefficient > 0.4
     linear = run_trial(case, trial._replace(method="linear"))
     assert linear.uncertainty_coefficient < 0.3
@@ -112,8 +112,8 @@ def test_all_methods_beat_a_linear_classifier_on_the_sample_classes(method):
 def test_a_machine_on_fewer_rows_has_fewer_support_vectors():
     case = load_case("sample_classes")
     trials = [
-        Trial("results", "sample_classes", "svm", None, 0, 0),
-        Trial("subsampled", "sample_classes", "subsampled", 0.25, 0, 0),
+        Candidate("results", "sample_classes", "svm", None, 0, 0),
+        Candidate("subsampled", "sample_classes", "subsampled", 0.25, 0, 0),
     ]
     whole, fewer = (run_trial(case, trial) for trial in trials)
     assert fewer.n_train == pytest.approx(250, abs=1)
@@ -140,7 +140,7 @@ def test_there_are_as_many_trials_as_in_the_paper(dataset, method, n_trials):
 
 def test_plans_are_narrowed_by_names():
     trials = all_trials(make_plan(datasets=["sat"], methods=["svm"], experiments=["results"]))
-    assert trials == {Trial("results", "sat", "svm", None, 0, 0)}
+    assert trials == {Candidate("results", "sat", "svm", None, 0, 0)}
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,7 @@ class Peer:
         return False
 
     @property
-    def is_kept(self) -> bool:
+    def is_good_enough(self) -> bool:
         """Whether its trained model may be kept for another run."""
         return True
 
@@ -156,7 +156,7 @@ class BordersPeer(Peer):
         return True
 
     @property
-    def is_kept(self) -> bool:
+    def is_good_enough(self) -> bool:
         """Whether its model may be kept: no, it is what is under test."""
         return False
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from limes.atomic import replacing
+from limes.atomic import atomic_write
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def append_rows(path: Path, rows: Iterable[Row]) -> None:
     for row in [*read_rows(path), *rows]:
         writer.writerow(asdict(row))
     path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as stream:
+    with atomic_write(path) as stream:
         stream.write(text.getvalue().encode())
 
 

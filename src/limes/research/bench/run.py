@@ -10,7 +10,7 @@ from typing import Any
 import joblib
 
 from limes._typing import Labels
-from limes.atomic import replacing
+from limes.atomic import atomic_write
 from limes.research.bench.methods import SVC_PEER, Peer
 from limes.research.bench.results import Row, append_rows, is_measured, read_rows
 from limes.research.measure import BATCH_SECONDS, Effort, _repeated, limit_threads
@@ -93,7 +93,7 @@ class Store:
 
     def _path(self, problem: Problem, peer: Peer) -> Path | None:
         """Return the file of a model, None where none is kept."""
-        if self.folder is None or not peer.is_kept:
+        if self.folder is None or not peer.is_good_enough:
             return None
         digest = joblib.hash((FORMAT, problem.fingerprint, package_versions(peer.package)))
         return self.folder / f"{problem.name}-{peer.model_name}-{digest[:12]}.joblib"
@@ -302,6 +302,6 @@ def _load_or(path: Path | None, make: Callable[[], Trained]) -> Trained:
         return joblib.load(path)
     trained = make()
     path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as stream:
+    with atomic_write(path) as stream:
         joblib.dump(trained, stream)
     return trained

@@ -19,12 +19,12 @@ from limes.classifier import BordersClassifier, accelerate
 from limes.datasets import SampleClassesClassifier, list_datasets, parameters, sample_classes
 from limes.libsvm.training import liblinear_classifier
 from limes.model.coupling import count_votes_like_libsvm
-from limes.model.svm import SvmMachine
+from limes.model.svm import TrainedSvm
 from limes.research.bench.methods import svc
 from limes.research.paper.plan import SAMPLE_CLASSES, SAMPLE_TEST, SAMPLE_TRAIN, UNFINISHED
-from limes.research.paper.rows import Trial
+from limes.research.paper.rows import Candidate
 from limes.research.problems import Problem, load_problem
-from limes.sources.base import Known, as_source
+from limes.sources.base import SourceContext, as_source
 from limes.subsample import subsample_rows
 
 # The paper does not print how its machine for the sample classes was trained. With these, on
@@ -60,7 +60,7 @@ class Case:
     is_partial: bool = False
 
     @cached_property
-    def machine(self) -> "Trained":
+    def svm(self) -> "Trained":
         """The support vector machine on all training rows."""
         return train_machine(self.problem, np.arange(len(self.problem.y_train)))
 
@@ -119,10 +119,10 @@ def train_machine(problem: Problem, kept: NDArray[np.intp]) -> Trained:
 
 def ask_exactly(model: SVC) -> Any:
     """Return a function that gives the labels of a machine, summed in limes' core."""
-    machine = SvmMachine.from_sklearn(model)
+    svm = TrainedSvm.from_sklearn(model)
 
     def ask(X: NDArray[np.float64]) -> Labels:
-        return model.classes_[np.argmax(count_votes_like_libsvm(machine.values(X)), axis=1)]
+        return model.classes_[np.argmax(count_votes_like_libsvm(svm.values(X)), axis=1)]
 
     return ask
 
@@ -134,10 +134,10 @@ def label_by_probability(
 
     The sigmoids are fitted on five folds of the machine's own training rows.
     """
-    codes = np.searchsorted(model.classes_, problem.y_train[kept])
+    class_index = np.searchsorted(model.classes_, problem.y_train[kept])
     rows = problem.train_rows(np.float64)[kept]
-    source = as_source(model, Known(rows, codes, True, np.random.default_rng(seed)))
-    return model.classes_[source.codes(problem.test_rows(np.float64))]
+    source = as_source(model, SourceContext(rows, class_index, True, np.random.default_rng(seed)))
+    return model.classes_[source.predict_index(problem.test_rows(np.float64))]
 
 
 @cache
@@ -171,10 +171,10 @@ class Answer:
     model: str = ""
 
 
-Method = Callable[[Case, Trial], Answer]
+Method = Callable[[Case, Candidate], Answer]
 
 
-def linear(case: Case, trial: Trial) -> Answer:
+def linear(case: Case, trial: Candidate) -> Answer:
     """Train the linear classifier of the paper's table 2."""
     problem = case.problem
     kind = SAMPLE_LINEAR_TYPE
@@ -192,20 +192,20 @@ def linear(case: Case, trial: Trial) -> Answer:
     return Answer(model.predict, problem.test_rows(np.float64), seconds, len(rows), model=about)
 
 
-def svm(case: Case, trial: Trial) -> Answer:
+def svm(case: Case, trial: Candidate) -> Answer:
     """Give the support vector machine on all training rows."""
-    return _answer_of_machine(case, case.machine, len(case.problem.y_train))
+    return _answer_of_machine(case, case.svm, len(case.problem.y_train))
 
 
-def svm_probability(case: Case, trial: Trial) -> Answer:
+def svm_probability(case: Case, trial: Candidate) -> Answer:
     """Let the same machine decide by its probabilities, as the paper seems to have done."""
     kept = np.arange(len(case.problem.y_train))
-    model = case.machine.model
+    model = case.svm.model
     labels = label_by_probability(model, case.problem, kept, seed=trial.seed)
-    return replace(svm(case, trial), labels=labels, source_labels=case.machine.labels)
+    return replace(svm(case, trial), labels=labels, source_labels=case.svm.labels)
 
 
-def subsampled(case: Case, trial: Trial) -> Answer:
+def subsampled(case: Case, trial: Candidate) -> Answer:
     """Train a support vector machine on a fraction of the rows, the trial's setting.
 
     It decides by its probabilities: on few rows of uneven classes that is far better. What is timed
@@ -220,17 +220,17 @@ def subsampled(case: Case, trial: Trial) -> Answer:
     return replace(_answer_of_machine(case, trained, len(kept)), labels=labels)
 
 
-def borders(case: Case, trial: Trial) -> Answer:
+def borders(case: Case, trial: Candidate) -> Answer:
     """Find the borders of the support vector machine as the paper does."""
-    return _accelerated(case, case.machine, trial, **_paper_mode(case, trial))
+    return _accelerated(case, case.svm, trial, **_paper_mode(case, trial))
 
 
-def limes(case: Case, trial: Trial) -> Answer:
+def limes(case: Case, trial: Candidate) -> Answer:
     """Accelerate the support vector machine with limes' default settings."""
-    return _accelerated(case, case.machine, trial)
+    return _accelerated(case, case.svm, trial)
 
 
-def true_borders(case: Case, trial: Trial) -> Answer:
+def true_borders(case: Case, trial: Candidate) -> Answer:
     """Find the borders of the sample classes from their definition, as the paper does."""
     problem = case.problem
     model = SampleClassesClassifier()
@@ -239,7 +239,7 @@ def true_borders(case: Case, trial: Trial) -> Answer:
     )
 
 
-def agf(case: Case, trial: Trial) -> Answer:
+def agf(case: Case, trial: Candidate) -> Answer:
     """Give the AGF classifier."""
     trained, problem = case.agf, case.problem
     return Answer(
@@ -252,12 +252,12 @@ def agf(case: Case, trial: Trial) -> Answer:
     )
 
 
-def agf_borders(case: Case, trial: Trial) -> Answer:
+def agf_borders(case: Case, trial: Candidate) -> Answer:
     """Find the borders of the AGF classifier as the paper does."""
     return _accelerated(case, case.agf, trial, **_paper_mode(case, trial))
 
 
-def agf_limes(case: Case, trial: Trial) -> Answer:
+def agf_limes(case: Case, trial: Candidate) -> Answer:
     """Accelerate the AGF classifier with limes' default settings."""
     return _accelerated(case, case.agf, trial)
 
@@ -276,7 +276,7 @@ METHODS: dict[str, Method] = {
 }
 
 
-def _paper_mode(case: Case, trial: Trial) -> dict[str, Any]:
+def _paper_mode(case: Case, trial: Candidate) -> dict[str, Any]:
     """Return the paper's settings, with its number of points unless the trial varies it."""
     if trial.setting is not None:
         return {**PAPER_MODE, "n_borders": int(trial.setting)}
@@ -298,13 +298,13 @@ def _answer_of_machine(case: Case, trained: Trained, n_train: int) -> Answer:
     )
 
 
-def _accelerated(case: Case, source: Trained, trial: Trial, **options: Any) -> Answer:
+def _accelerated(case: Case, source: Trained, trial: Candidate, **options: Any) -> Answer:
     """Accelerate a trained source."""
     return _borders_of(case, trial, source.pipeline, source.labels, **options)
 
 
 def _borders_of(
-    case: Case, trial: Trial, source: Any, source_labels: Labels, **options: Any
+    case: Case, trial: Candidate, source: Any, source_labels: Labels, **options: Any
 ) -> Answer:
     """Accelerate a classifier of raw rows."""
     problem = case.problem

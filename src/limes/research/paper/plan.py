@@ -9,7 +9,7 @@ import numpy as np
 
 from limes.datasets import parameters
 from limes.research.paper.printed import DATASETS
-from limes.research.paper.rows import Row, Trial, select
+from limes.research.paper.rows import Candidate, Row, select
 
 # Fractions are powers of two by eighths: the next one has 9 % fewer rows.
 STEPS_A_HALVING = 8
@@ -238,7 +238,7 @@ class Step:
     title: str
     # From the rows so far to the trials wanted; some depend on what came out of others. A step is
     # done when there are rows of all of them.
-    wanted: Callable[[Sequence[Row]], list[Trial]]
+    wanted: Callable[[Sequence[Row]], list[Candidate]]
     # About what it takes.
     seconds: int
 
@@ -319,13 +319,13 @@ def _results(dataset: str, methods: Sequence[str], n_most: int) -> Step:
 def _matches(dataset: str, matched: Sequence[str], n_most: int) -> Step:
     """Plan the search for the sub-sampled machine that matches each accelerated one."""
 
-    def wanted(rows: Sequence[Row]) -> list[Trial]:
+    def wanted(rows: Sequence[Row]) -> list[Candidate]:
         return [trial for method in matched for trial in _match(rows, dataset, method, n_most)]
 
     return Step(f"sub-sampled machines of {dataset}", wanted, SECONDS[dataset] // 2)
 
 
-def _match(rows: Sequence[Row], dataset: str, method: str, n_most: int) -> list[Trial]:
+def _match(rows: Sequence[Row], dataset: str, method: str, n_most: int) -> list[Candidate]:
     """Return the trials that the search needs next, or in the end; then those beside it."""
     tried = find_tried(rows, dataset, method)
     if tried is None:
@@ -356,7 +356,9 @@ def _figure(experiment: str, is_quick: bool) -> Step:
     return Step(f"sample classes, {experiment}", lambda rows: trials, SECONDS[SAMPLE_CLASSES] // 2)
 
 
-def _trial(experiment: str, dataset: str, method: str, setting: float | None, seed: int) -> Trial:
+def _trial(
+    experiment: str, dataset: str, method: str, setting: float | None, seed: int
+) -> Candidate:
     """Name a trial, with a split of its own where the paper has one."""
     split = seed if is_split_each_time(dataset) else 0
-    return Trial(experiment, dataset, method, setting, seed, split)
+    return Candidate(experiment, dataset, method, setting, seed, split)

@@ -14,7 +14,7 @@ from limes.atomic import locked
 from limes.research.bench.results import parse_value
 
 
-class Trial(NamedTuple):
+class Candidate(NamedTuple):
     """What is tried: the name of a row."""
 
     experiment: str
@@ -93,9 +93,9 @@ class Row:
     trial_seconds: float | None = None
 
     @property
-    def trial(self) -> Trial:
+    def trial(self) -> Candidate:
         """What was tried."""
-        return Trial(*(getattr(self, name) for name in Trial._fields))
+        return Candidate(*(getattr(self, name) for name in Candidate._fields))
 
 
 KINDS = {column.name: column.type for column in fields(Row)}

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from limes.atomic import replacing
+from limes.atomic import atomic_write
 from limes.classifier import accelerate
 from limes.datasets import SampleClassesClassifier
 from limes.plotting import border_points
@@ -17,7 +17,7 @@ from limes.research.measure import _time, limit_threads
 from limes.research.paper.figures import COLUMNS, Point
 from limes.research.paper.methods import METHODS, PAPER_MODE, Answer, Case, load_case
 from limes.research.paper.plan import SAMPLE_CLASSES, SAMPLE_TRAIN, Step
-from limes.research.paper.rows import Row, Trial, append_row, check_writable, latest, read_rows
+from limes.research.paper.rows import Candidate, Row, append_row, check_writable, latest, read_rows
 from limes.scores import accuracy_score, agreement, uncertainty_coefficient
 from limes.versions import machine, package_versions
 
@@ -29,13 +29,13 @@ N_BORDERS = 400
 def find_points(seed: int = 0) -> list[Point]:
     """Draw rows of the sample classes, train a machine, and find both borders."""
     case = load_case(SAMPLE_CLASSES, split=seed, n_train=N_ROWS)
-    X, y, machine = case.problem.X_train, case.problem.y_train, case.machine
+    X, y, svm = case.problem.X_train, case.problem.y_train, case.svm
     borders = {
         "true border": _border(SampleClassesClassifier(), X, y, seed),
-        "SVM border": _border(machine.pipeline, X, y, seed),
+        "SVM border": _border(svm.pipeline, X, y, seed),
     }
     rows = {f"class {label}": X[y == label] for label in np.unique(y)}
-    groups = rows | {"support vector": X[machine.model.support_]} | borders
+    groups = rows | {"support vector": X[svm.model.support_]} | borders
     return [Point(kind, *map(float, place)) for kind, places in groups.items() for place in places]
 
 
@@ -46,7 +46,7 @@ def write_points(path: Path, points: Iterable[Point]) -> None:
     writer.writerow(COLUMNS)
     writer.writerows(points)
     path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as stream:
+    with atomic_write(path) as stream:
         stream.write(text.getvalue().encode())
 
 
@@ -67,7 +67,7 @@ def run_plan(
     """Run all trials that are wanted and not there yet, and add their rows to a file."""
     check_writable(path)
     rows = {row.trial: row for row in latest(read_rows(path))}
-    done: set[Trial] = set() if is_again else set(rows)
+    done: set[Candidate] = set() if is_again else set(rows)
     failed: list[str] = []
     for step in steps:
         told = 0
@@ -93,8 +93,8 @@ def pending_steps(steps: Sequence[Step], path: Path) -> list[Step]:
 
 def _attempt(
     step: Step,
-    rows: dict[Trial, Row],
-    done: set[Trial],
+    rows: dict[Candidate, Row],
+    done: set[Candidate],
     failed: list[str],
     say: Callable[[str], None],
 ) -> Iterator[Row]:
@@ -106,14 +106,14 @@ def _attempt(
         failed.append(step.title)
 
 
-def _run_step(step: Step, rows: dict[Trial, Row], done: set[Trial]) -> Iterator[Row]:
+def _run_step(step: Step, rows: dict[Candidate, Row], done: set[Candidate]) -> Iterator[Row]:
     """Run the trials of one step, which may want others after each."""
     cases = _LastCase()
     while trial := next((one for one in step.wanted([*rows.values()]) if one not in done), None):
         yield run_trial(cases.load(trial), trial)
 
 
-def _share_done(step: Step, rows: dict[Trial, Row], done: set[Trial]) -> float:
+def _share_done(step: Step, rows: dict[Candidate, Row], done: set[Candidate]) -> float:
     """Return how much of what a step wants at the moment is there."""
     wanted = step.wanted([*rows.values()])
     return sum(trial in done for trial in wanted) / max(len(wanted), 1)
@@ -126,7 +126,7 @@ class _LastCase:
         self._key: tuple[str, int, int] | None = None
         self._case: Case | None = None
 
-    def load(self, trial: Trial) -> Case:
+    def load(self, trial: Candidate) -> Case:
         """Return the case of a trial."""
         n_train = SAMPLE_TRAIN
         if trial.experiment == "training" and trial.setting is not None:
@@ -149,13 +149,13 @@ def _describe(row: Row) -> str:
     )
 
 
-def run_trial(case: Case, trial: Trial) -> Row:
+def run_trial(case: Case, trial: Candidate) -> Row:
     """Train one method on a case, and measure its skill and time with one thread.
 
     Examples
     --------
     >>> from limes.paper.cases import load_case
-    >>> trial = Trial("results", "sample_classes", "svm", None, 0, 0)
+    >>> trial = Candidate("results", "sample_classes", "svm", None, 0, 0)
     >>> run_trial(load_case("sample_classes", n_train=100), trial).n_train
     100
     """
