@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-CORE := CMakeLists.txt pyproject.toml $(wildcard src/limes/_core/*.cpp src/limes/_core/*.hpp)
+CORE := CMakeLists.txt core/CMakeLists.txt pyproject.toml $(wildcard core/*.[ch]pp bindings/*.[ch]pp)
 
 .PHONY: run test test-slow fuzz lint sanitize valgrind check-arm64 clean
 

@@ -20,7 +20,9 @@ class Classifier:
     maps : Maps
         What is asked first.
     rule : str, default="own"
-        ``"own"``: what ``maps.classify`` does; ``"highest"``: the class of the highest of all
+        ``"own"``: the class of the highest value of a single map (with one value, class 1 where it
+        is above zero), or of the most votes of maps with pairs, the lowest among equals;
+        ``"highest"``: the class of the highest of all
         values; ``"coupled"``: the most probable class, from maps of all pairs; ``"walk"``: the leaf
         of a tree with a map at each fork; ``"shortlist"``, ``"coupled shortlist"``: a map of all
         classes names a few, and the pairs of these vote or are coupled.

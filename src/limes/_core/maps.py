@@ -36,8 +36,8 @@ class Maps:
     double : bool, default=False
         Compute in float64 instead of float32.
     pairs : array-like of shape (n_maps, 2), optional
-        The two class numbers that each map votes between in `classify`, the second one where its
-        value is above zero. Every map must have one value.
+        The two class numbers that each map votes between in a `Classifier`, the second one where
+        its value is above zero. Every map must have one value.
     grouped : bool, default=True
         Whether the search of a large map without blending may rule out groups of points by their
         distance. The answers are the same, to the bit.
@@ -167,31 +167,6 @@ class Maps:
             n_each = self.n_values // self._native.n_maps
             out = np.empty((*np.shape(which), n_each), dtype=self.dtype)
         self._native.decide_some(X, which, out, n_threads)
-        return out
-
-    def classify(self, X: Array, out: Array | None = None, *, n_threads: int = 1) -> Array:
-        """Name the class of each row without storing its values.
-
-        A single map names the class of its highest value, the lowest class among equals; with
-        one value, class 1 where it is above zero. Maps with `pairs` name the class with most
-        votes, the lowest among equals.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n_rows, n_features)
-            Rows, float32 or float64.
-        out : ndarray of shape (n_rows,), optional
-            Where to write, int32 and contiguous.
-        n_threads : int, default=1
-            See `thread_count`.
-
-        Returns
-        -------
-        ndarray of shape (n_rows,)
-            The number of the class.
-        """
-        out = np.empty(_count(X), dtype=np.int32) if out is None else out
-        self._native.classify(X, out, n_threads)
         return out
 
 
