@@ -153,7 +153,8 @@ def test_single_rows_are_classified_as_in_a_batch(double, options):
 
 def test_without_labels_the_number_of_the_class_comes_back():
     maps = random_spec(np.random.default_rng(20), 5, 3).build()
-    assert Classifier(maps).predictor()(np.zeros(3)) == Classifier(maps).classify(np.zeros((1, 3)))[0]
+    classifier = Classifier(maps)
+    assert classifier.predictor()(np.zeros(3)) == classifier.classify(np.zeros((1, 3)))[0]
 
 
 def test_a_single_row_with_a_nan_is_class_0():

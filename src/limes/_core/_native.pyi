@@ -81,7 +81,6 @@ def fit_map(
     seed: int,
     cpu: str,
 ) -> float: ...
-
 def loss_and_gradient(
     rows: NDArray[Any],
     targets: NDArray[Any],
