@@ -52,7 +52,8 @@ public:
     }
     void require_type(bool is_right, const char* wanted) const {
         if (!is_right)
-            fail_type(std::string("must be ") + wanted + ", got elements of format '" + format() + "'");
+            fail_type(std::string("must be ") + wanted + ", got elements of format '" + format() +
+                      "'");
     }
     std::string format() const { return buffer_.format ? buffer_.format : "bytes"; }
 
@@ -85,7 +86,8 @@ public:
         return reinterpret_cast<uintptr_t>(data()) % size_t(buffer_.itemsize) == 0;
     }
     void require_contiguous() const {
-        if (!is_contiguous()) fail_value("must be aligned and C-contiguous; use numpy.ascontiguousarray");
+        if (!is_contiguous())
+            fail_value("must be aligned and C-contiguous; use numpy.ascontiguousarray");
     }
 
     [[noreturn]] void fail_type(const std::string& text) const {

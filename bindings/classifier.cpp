@@ -55,8 +55,10 @@ Rule read_rule(const std::string& name, const Maps& maps, bool has_pairs, nb::ha
         read_shortlist(shortlist, rule);
         if (!has_pairs) fail_type("a shortlist needs the maps of pairs");
     } else {
-        throw std::invalid_argument("rule must be one of 'own', 'highest', 'coupled', 'walk', "
-                                    "'shortlist', 'coupled shortlist', got '" + name + "'");
+        throw std::invalid_argument(
+            "rule must be one of 'own', 'highest', 'coupled', 'walk', "
+            "'shortlist', 'coupled shortlist', got '" +
+            name + "'");
     }
     return rule;
 }
@@ -82,7 +84,9 @@ class BoundClassifier {
 public:
     BoundClassifier(nb::object maps, const std::string& rule, nb::object pairs, nb::object children,
                     nb::object shortlist, nb::object tie_breaker)
-        : maps_(maps), pairs_(pairs), tie_breaker_(tie_breaker),
+        : maps_(maps),
+          pairs_(pairs),
+          tie_breaker_(tie_breaker),
           classifier_(make(maps, rule, pairs, children, shortlist, tie_breaker)) {}
 
     const Classifier& get() const { return classifier_; }
@@ -138,8 +142,11 @@ class Predictor {
 public:
     // `labels` is a tuple with one label per class, or None for class indices.
     Predictor(nb::object classifier, nb::object labels)
-        : owner_(classifier), labels_(labels), classifier_(read_classifier(classifier)),
-          single_row_(classifier_), numbers_(classifier_.n_features()) {
+        : owner_(classifier),
+          labels_(labels),
+          classifier_(read_classifier(classifier)),
+          single_row_(classifier_),
+          numbers_(classifier_.n_features()) {
         const nb::module_ numpy = nb::module_::import_("numpy");
         array_type_ = numpy.attr("ndarray");
         masked_type_ = numpy.attr("ma").attr("MaskedArray");
@@ -147,8 +154,8 @@ public:
         if (!PyTuple_Check(labels.ptr())) fail_type("labels must be a tuple or None");
         if (nb::len(labels) < classifier_.n_classes())
             throw std::invalid_argument("labels must name " +
-                                        std::to_string(classifier_.n_classes()) +
-                                        " classes, got " + std::to_string(nb::len(labels)));
+                                        std::to_string(classifier_.n_classes()) + " classes, got " +
+                                        std::to_string(nb::len(labels)));
     }
 
     nb::object call(nb::handle row) {
@@ -175,8 +182,8 @@ private:
         if (view.dimensions() != 1) return call_rows(view);
         view.require_type(view.is_float() || view.is_double(), "float32 or float64");
         require_width(view.extent(0));
-        return label_of(single_row_.classify({static_cast<const char*>(view.data()), 1, 0,
-                                              view.stride(0), view.is_double()}));
+        return label_of(single_row_.classify(
+            {static_cast<const char*>(view.data()), 1, 0, view.stride(0), view.is_double()}));
     }
 
     nb::object call_rows(const ArrayView& view) const {
@@ -191,8 +198,8 @@ private:
         return classifier_.classify(rows);
     }
 
-    // A list, tuple or other ordered sequence; not a set, and not an object with keys (a dictionary,
-    // a data frame), whose iteration gives the keys.
+    // A list, tuple or other ordered sequence; not a set, and not an object with keys (a
+    // dictionary, a data frame), whose iteration gives the keys.
     nb::object call_sequence(nb::handle sequence) {
         const bool is_row = PySequence_Check(sequence.ptr()) && !PyUnicode_Check(sequence.ptr()) &&
                             (!nb::hasattr(sequence, "keys") || is_series(sequence));
@@ -249,8 +256,8 @@ void bind_classifier(nb::module_& m) {
     nb::class_<BoundClassifier>(m, "Classifier")
         .def(nb::init<nb::object, const std::string&, nb::object, nb::object, nb::object,
                       nb::object>(),
-             "maps"_a.none(), "rule"_a, "pairs"_a.none(), "children"_a.none(),
-             "shortlist"_a.none(), "referee"_a.none())
+             "maps"_a.none(), "rule"_a, "pairs"_a.none(), "children"_a.none(), "shortlist"_a.none(),
+             "referee"_a.none())
         .def("label", &BoundClassifier::label, "X"_a.none(), "table"_a.none(), "out"_a.none(),
              "n_threads"_a)
         .def("first_beyond", &BoundClassifier::first_out_of_range, "X"_a.none())

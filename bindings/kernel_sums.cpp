@@ -51,8 +51,8 @@ public:
         const std::vector<double> values = read_doubles(given, {packed_.n_vectors(), n_outputs});
         const Aligned<double> columns = packed_.pack_columns(values.data(), n_outputs);
         const Rows read = read_rows(rows, n_features());
-        const SumsJob job = packed_.job(read, columns, n_outputs,
-                                        read_output(sums, {read.count, n_outputs}));
+        const SumsJob job =
+            packed_.job(read, columns, n_outputs, read_output(sums, {read.count, n_outputs}));
         const nb::gil_scoped_release release;
         run_parallel<double>(kernel_, job, count);
     }

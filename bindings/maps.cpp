@@ -63,7 +63,8 @@ MapArrays read_map(nb::handle item, const ModelArrays& model) {
             "each map must be (weights, biases, functions, offsets, groups, factors)");
     const ArrayView points(parts[0], "weights"), biases(parts[1], "biases");
     const ArrayView slopes(parts[2], "functions"), offsets(parts[3], "offsets");
-    if (biases.dimensions() != 1) biases.fail_value("must have one dimension, got " + biases.shape());
+    if (biases.dimensions() != 1)
+        biases.fail_value("must have one dimension, got " + biases.shape());
     if (offsets.dimensions() != 2)
         offsets.fail_value("must have two dimensions, got " + offsets.shape());
     MapArrays map;
@@ -183,7 +184,8 @@ void decide_selected(const Maps& maps, nb::handle X, nb::handle map_numbers, nb:
     const nb::gil_scoped_release release;
     maps.visit([&](const auto& packed) {
         using Real = typename std::decay_t<decltype(packed)>::Real;
-        packed.decide_selected(read, selected, n_selected, static_cast<Real*>(values.data()), count);
+        packed.decide_selected(read, selected, n_selected, static_cast<Real*>(values.data()),
+                               count);
     });
 }
 

@@ -40,7 +40,8 @@ struct ParameterViews {
     ArrayView points, slopes, offsets, base_slopes, base_offsets;
 
     ParameterViews(const std::array<nb::handle, 6>& arrays, bool is_writable)
-        : points(arrays[1], "points", is_writable), slopes(arrays[2], "slopes", is_writable),
+        : points(arrays[1], "points", is_writable),
+          slopes(arrays[2], "slopes", is_writable),
           offsets(arrays[3], "levels", is_writable),
           base_slopes(arrays[4], "base_slopes", is_writable),
           base_offsets(arrays[5], "base_levels", is_writable) {
@@ -92,8 +93,8 @@ double fit_map(nb::handle rows, nb::handle targets, nb::handle weights, nb::hand
                uint64_t seed, const std::string& cpu) {
     const ArrayView x(rows, "rows"), t(targets, "targets"), w(weights, "weights");
     const ArrayView a(anchors, "anchors");
-    const ParameterViews parameters({components, points, slopes, offsets, base_slopes, base_offsets},
-                                    true);
+    const ParameterViews parameters(
+        {components, points, slopes, offsets, base_slopes, base_offsets}, true);
     TrainJob job = read_job(x, t, w, a, parameters, n_blended, radius);
     require(n_batch >= 1, "n_batch and radius must be positive");
     job.n_epochs = n_epochs, job.n_batch = n_batch < job.n_rows ? n_batch : job.n_rows;
@@ -108,20 +109,20 @@ double fit_map(nb::handle rows, nb::handle targets, nb::handle weights, nb::hand
 }
 
 // `gradients` are arrays like the parameters, which are overwritten.
-double loss_and_gradient(nb::handle rows, nb::handle targets, nb::handle weights, nb::handle anchors,
-                         nb::handle components, nb::handle points, nb::handle slopes,
-                         nb::handle offsets, nb::handle base_slopes, nb::handle base_offsets,
-                         size_t n_blended, float radius, nb::tuple gradients,
-                         const std::string& cpu) {
+double loss_and_gradient(nb::handle rows, nb::handle targets, nb::handle weights,
+                         nb::handle anchors, nb::handle components, nb::handle points,
+                         nb::handle slopes, nb::handle offsets, nb::handle base_slopes,
+                         nb::handle base_offsets, size_t n_blended, float radius,
+                         nb::tuple gradients, const std::string& cpu) {
     const ArrayView x(rows, "rows"), t(targets, "targets"), w(weights, "weights");
     const ArrayView a(anchors, "anchors");
-    const ParameterViews parameters({components, points, slopes, offsets, base_slopes, base_offsets},
-                                    false);
+    const ParameterViews parameters(
+        {components, points, slopes, offsets, base_slopes, base_offsets}, false);
     const TrainJob job = read_job(x, t, w, a, parameters, n_blended, radius);
     require(gradients.size() == 6 && gradients[0].is_none() == components.is_none(),
             "gradients must be (components, points, slopes, levels, base_slopes, base_levels)");
-    const ParameterViews gradient({gradients[0], gradients[1], gradients[2], gradients[3],
-                                   gradients[4], gradients[5]}, true);
+    const ParameterViews gradient(
+        {gradients[0], gradients[1], gradients[2], gradients[3], gradients[4], gradients[5]}, true);
     const Trainer& trainer = choose_level(cpu).trainer;
     std::vector<float> workspace(trainer.workspace_size(job), 0.0f);
     std::vector<uint32_t> order(job.n_rows);

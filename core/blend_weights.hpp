@@ -116,12 +116,12 @@ constexpr size_t points_per_bound = 4, max_exact_points = max_dense_points;
 // Workspace for the search of the k nearest points of a tile.
 template <class Real>
 struct BlendWorkspace {
-    Real* scores;     // [point][row of the tile]
-    uint32_t* bits;   // [32 points][row of a vector]: whether a score is within the bound
-    Real* ranked;     // the k + 1 lowest scores of one row
-    Real* weights;    // [row][near]
-    int32_t* near;    // [row][near], in the order of their index
-    Real* all_values;      // [value][point]: of one row and a dense map, negated
+    Real* scores;      // [point][row of the tile]
+    uint32_t* bits;    // [32 points][row of a vector]: whether a score is within the bound
+    Real* ranked;      // the k + 1 lowest scores of one row
+    Real* weights;     // [row][near]
+    int32_t* near;     // [row][near], in the order of their index
+    Real* all_values;  // [value][point]: of one row and a dense map, negated
 };
 
 inline void store_words(Index<float> words, uint32_t* to) {
@@ -305,9 +305,11 @@ inline void weigh_vector(const Map<Real>& map, size_t first, size_t n_rows,
     const size_t n_near = map.n_blended, n_points = map.points.n_columns;
     if (n_near < max_places && n_points <= max_exact_points)
         return weigh_bounded<Real, 1>(map, first, n_rows, workspace);
-    if (n_near < max_places) return weigh_bounded<Real, points_per_bound>(map, first, n_rows, workspace);
+    if (n_near < max_places)
+        return weigh_bounded<Real, points_per_bound>(map, first, n_rows, workspace);
     for (size_t r = first; r < first + n_rows; ++r) {
-        BlendedPoints<Real> near{workspace.weights + r * n_near, workspace.near + r * n_near, n_near};
+        BlendedPoints<Real> near{workspace.weights + r * n_near, workspace.near + r * n_near,
+                                 n_near};
         weigh_all(workspace.scores + r, tile_rows<Real>, n_points, workspace.ranked, near);
     }
 }
@@ -327,7 +329,8 @@ inline void weigh_tile(const Real* panel, const Map<Real>& map, Real* partial, s
                        const BlendWorkspace<Real>& workspace) {
     score_tile(panel, map, partial, workspace);
     for (size_t first = 0; first < n_rows; first += lanes<Real>)
-        weigh_vector(map, first, n_rows - first < lanes<Real> ? n_rows - first : lanes<Real>, workspace);
+        weigh_vector(map, first, n_rows - first < lanes<Real> ? n_rows - first : lanes<Real>,
+                     workspace);
 }
 
 }  // namespace

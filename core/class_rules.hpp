@@ -15,10 +15,10 @@ inline size_t count_pairs(size_t n_classes) { return n_classes * (n_classes - 1)
 // How the values of maps become a class.
 struct Rule {
     enum class Kind {
-        direct,    // the highest value of a single map, or the votes of pairs: the kernel's own rule
-        highest,   // the highest of all values
-        coupled,   // the most probable class, from maps of all pairs
-        tree,      // the leaf of a tree with a map at each node
+        direct,   // the highest value of a single map, or the votes of pairs: the kernel's own rule
+        highest,  // the highest of all values
+        coupled,  // the most probable class, from maps of all pairs
+        tree,     // the leaf of a tree with a map at each node
         shortlist  // one map selects some classes, and the maps of their pairs decide
     };
     Kind kind = Kind::direct;
@@ -47,8 +47,8 @@ inline size_t pair_number(size_t i, size_t j, size_t n_classes) {
     return i * n_classes - i * (i + 1) / 2 + (j - i - 1);
 }
 
-// The class with the most votes, the lowest among equals; a value above zero is a vote for the second
-// class of its pair.
+// The class with the most votes, the lowest among equals; a value above zero is a vote for the
+// second class of its pair.
 inline int32_t most_voted(const double* values, size_t n_classes, std::vector<double>& votes) {
     votes.assign(n_classes, 0.0);
     for (size_t i = 0, place = 0; i < n_classes; ++i)
@@ -77,8 +77,8 @@ public:
     }
 
 private:
-    // Relative difference below which two probabilities are a tie: far more than two ways of solving
-    // differ by.
+    // Relative difference below which two probabilities are a tie: far more than two ways of
+    // solving differ by.
     static constexpr double tie_margin = 1e-9;
 
     double& at(size_t i, size_t j) { return system_[i * n_ + j]; }
@@ -124,7 +124,8 @@ private:
 // The classes of a shortlist: those whose score is within `reach` of the highest, at most
 // max_selected, the lowest among equals first; written in ascending order. Returns their number.
 template <class Real>
-size_t select_classes(const Real* scores, size_t n_classes, Real reach, size_t max_selected, int32_t* selected) {
+size_t select_classes(const Real* scores, size_t n_classes, Real reach, size_t max_selected,
+                      int32_t* selected) {
     const Real limit = scores[argmax(scores, n_classes)] - reach;
     size_t n = 0;
     for (size_t c = 0; c < n_classes; ++c) {
@@ -145,7 +146,8 @@ inline void copy_labels(const int32_t* classes, size_t n, const char* table, cha
 }
 
 // Write the label table[class] of each of n rows, `size` bytes each, at any address.
-inline void write_labels(const int32_t* classes, size_t n, const char* table, size_t size, char* out) {
+inline void write_labels(const int32_t* classes, size_t n, const char* table, size_t size,
+                         char* out) {
     switch (size) {
         case 1: return copy_labels<1>(classes, n, table, out);
         case 2: return copy_labels<2>(classes, n, table, out);

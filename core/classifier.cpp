@@ -16,8 +16,13 @@ class ThreadClassifier {
 public:
     ThreadClassifier(const PackedMaps<Real>& maps, const PackedMaps<Real>* pairs, const Rule& rule,
                      const TieBreaker& tie_breaker, size_t max_rows)
-        : maps_(maps), pairs_(pairs), rule_(rule), tie_breaker_(tie_breaker), max_rows_(max_rows),
-          workspace_(allocate(maps, task(), 0)), coupling_(rule.n_classes) {
+        : maps_(maps),
+          pairs_(pairs),
+          rule_(rule),
+          tie_breaker_(tie_breaker),
+          max_rows_(max_rows),
+          workspace_(allocate(maps, task(), 0)),
+          coupling_(rule.n_classes) {
         if (task() == Task::decide) values_.resize(max_rows * maps.model().n_values);
         if (!pairs) return;
         pair_workspace_ = allocate(*pairs, Task::decide_selected, rule.n_pairs());
@@ -31,15 +36,17 @@ public:
     // The classes of at most max_rows rows.
     void classify(const Rows& rows, int32_t* classes) {
         if (task() != Task::decide)
-            return run(maps_, *workspace_, {nullptr, rows, task(), 0, nullptr, 0, nullptr, classes,
-                                            rule_.children.data()});
+            return run(
+                maps_, *workspace_,
+                {nullptr, rows, task(), 0, nullptr, 0, nullptr, classes, rule_.children.data()});
         run(maps_, *workspace_,
             {nullptr, rows, Task::decide, 0, nullptr, 0, values_.data(), nullptr});
         if (rule_.kind == Rule::Kind::shortlist) return evaluate_pairs(rows, classes);
         const size_t n_values = maps_.model().n_values;
         for (size_t r = 0; r < rows.count; ++r) {
             const Real* values = values_.data() + r * n_values;
-            classes[r] = rule_.kind == Rule::Kind::highest ? argmax(values, n_values) : couple(values);
+            classes[r] =
+                rule_.kind == Rule::Kind::highest ? argmax(values, n_values) : couple(values);
         }
     }
 
@@ -53,7 +60,8 @@ private:
     std::unique_ptr<Aligned<Real>> allocate(const PackedMaps<Real>& maps, Task task,
                                             size_t n_selected) const {
         const Rows rows{nullptr, max_rows_, 0, 0, false};
-        const PredictJob<Real> job{&maps.model(), rows, task, 0, nullptr, n_selected, nullptr, nullptr};
+        const PredictJob<Real> job{&maps.model(), rows,       task,    0,
+                                   nullptr,       n_selected, nullptr, nullptr};
         return std::make_unique<Aligned<Real>>(maps.kernel().workspace_size(job));
     }
 
@@ -85,9 +93,9 @@ private:
         const size_t size = rows.is_double ? sizeof(double) : sizeof(float);
         const ptrdiff_t width = ptrdiff_t(maps_.model().n_features * size);
         const Rows gathered{gathered_.data(), n_ambiguous, width, ptrdiff_t(size), rows.is_double};
-        run(*pairs_, *pair_workspace_, {nullptr, gathered, Task::decide_selected, 0,
-                                        pair_numbers_.data(), rule_.n_pairs(), pair_values_.data(),
-                                        nullptr});
+        run(*pairs_, *pair_workspace_,
+            {nullptr, gathered, Task::decide_selected, 0, pair_numbers_.data(), rule_.n_pairs(),
+             pair_values_.data(), nullptr});
         for (size_t r = 0, i = 0; r < rows.count; ++r)
             if (classes[r] < 0) classes[r] = decide_by_pairs(values_.data() + r * n_classes, i++);
     }
@@ -122,7 +130,8 @@ private:
         combined_.clear();
         for (size_t i = 0; i < n; ++i)
             for (size_t j = i + 1; j < n; ++j) {
-                const double shared = 0.5 * (double(scores[selected[j]]) - double(scores[selected[i]]));
+                const double shared =
+                    0.5 * (double(scores[selected[j]]) - double(scores[selected[i]]));
                 const Real own = Real(rule_.trust) * pair_values[combined_.size()];
                 combined_.push_back(double(own) + (1 - rule_.trust) * shared);
             }
@@ -201,7 +210,10 @@ private:
 }  // namespace
 
 Classifier::Classifier(const Maps& maps, const Maps* pairs, Rule rule, TieBreaker tie_breaker)
-    : maps_(maps), pairs_(pairs), rule_(std::move(rule)), tie_breaker_(std::move(tie_breaker)),
+    : maps_(maps),
+      pairs_(pairs),
+      rule_(std::move(rule)),
+      tie_breaker_(std::move(tie_breaker)),
       max_exponent_(maps.max_exponent()) {
     complete_rule();
     check_rule();
@@ -271,8 +283,8 @@ ThreadClassifier<Real> Classifier::thread_classifier(size_t max_rows) const {
                                   rule_, tie_breaker_, max_rows);
 }
 
-// Rows that are checked, evaluated and labelled while they are in the second-level cache; where rows
-// select maps, larger chunks pay, since more rows select the same map.
+// Rows that are checked, evaluated and labelled while they are in the second-level cache; where
+// rows select maps, larger chunks pay, since more rows select the same map.
 size_t Classifier::chunk_rows(size_t row_bytes, size_t number_bytes) const {
     const bool selects = rule_.kind == Rule::Kind::tree || rule_.kind == Rule::Kind::shortlist;
     const size_t max_bytes = selects ? 1 << 20 : 1 << 17;
@@ -353,9 +365,11 @@ std::vector<int32_t> Classifier::classify(const Rows& rows, size_t n_threads) co
 
 SingleRowClassifier::SingleRowClassifier(const Classifier& classifier) : classifier_(classifier) {
     if (classifier.maps_.is_double())
-        float64_ = std::make_unique<ThreadClassifier<double>>(classifier.thread_classifier<double>(1));
+        float64_ =
+            std::make_unique<ThreadClassifier<double>>(classifier.thread_classifier<double>(1));
     else
-        float32_ = std::make_unique<ThreadClassifier<float>>(classifier.thread_classifier<float>(1));
+        float32_ =
+            std::make_unique<ThreadClassifier<float>>(classifier.thread_classifier<float>(1));
 }
 
 SingleRowClassifier::~SingleRowClassifier() = default;

@@ -74,7 +74,7 @@ template <class Real>
 inline void apply_functions(const Functions<Real>& functions, const NearestPoints<Real>& nearest,
                             Real* values) {
     const size_t width = functions.width, n_values = functions.n_values;
-    each_four(nearest.n_rows, n_values, [&](size_t first, size_t count, const Value (&wanted)[4]) {
+    each_four(nearest.n_rows, n_values, [&](size_t first, size_t count, const Value(&wanted)[4]) {
         size_t numbers[4];
         const Real *slopes[4], *rows[4];
         for (size_t i = 0; i < 4; ++i) {
@@ -148,13 +148,12 @@ private:
             const Real* own = slopes + size_t(points[i]) * step;
             for (size_t c = 0; c < count; ++c)
                 for (size_t v = 0; v < n; ++v)
-                    sums[c][v] = fnmadd(
-                        weight, load(own + c * width + v * lanes<Real>), sums[c][v]);
+                    sums[c][v] =
+                        fnmadd(weight, load(own + c * width + v * lanes<Real>), sums[c][v]);
         }
         for (size_t v = 0; v < n; ++v) {
             const Vector<Real> terms = load(row + first + v * lanes<Real>);
-            for (size_t c = 0; c < count; ++c)
-                totals[c] = fnmadd(sums[c][v], terms, totals[c]);
+            for (size_t c = 0; c < count; ++c) totals[c] = fnmadd(sums[c][v], terms, totals[c]);
         }
     }
 };
@@ -175,7 +174,8 @@ template <class Real>
 inline void blend_values(const BlendedRow<Real>& blended, Real* values) {
     const size_t n_values = blended.functions.n_values;
     size_t number = 0;
-    for (; number + 4 <= n_values; number += 4) blend_some<Real, 4>(blended, number, values + number);
+    for (; number + 4 <= n_values; number += 4)
+        blend_some<Real, 4>(blended, number, values + number);
     values += number;
     switch (n_values - number) {
         case 1: return blend_some<Real, 1>(blended, number, values);
@@ -224,7 +224,8 @@ inline void scores_to_weights(const Map<Real>& map, Real* ranked, Real* column) 
 
 // The same for all rows of a tile, with weights of zero for the padding after the last point.
 template <class Real>
-inline void tile_scores_to_weights(const Map<Real>& map, size_t n_padded, Real* ranked, Real* scores) {
+inline void tile_scores_to_weights(const Map<Real>& map, size_t n_padded, Real* ranked,
+                                   Real* scores) {
     constexpr size_t height = tile_rows<Real>;
     const size_t n_points = map.points.n_columns;
     Vector<Real> limits[row_vectors], sums[row_vectors] = {};
@@ -268,9 +269,8 @@ inline void blend_tile(const Map<Real>& map, const Real* panel, size_t n_rows, R
         const size_t number = b / n_blocks, first = b % n_blocks * block;
         for (size_t p = 0; p < block; ++p)
             for (size_t r = 0; r < row_vectors; ++r)
-                sums.at[r] = fnmadd(
-                    load(workspace.scores + (first + p) * height + r * lanes<Real>), negated.at[r][p],
-                    sums.at[r]);
+                sums.at[r] = fnmadd(load(workspace.scores + (first + p) * height + r * lanes<Real>),
+                                    negated.at[r][p], sums.at[r]);
         if (first + block < n_blocks * block) return;
         for (size_t r = 0; r < row_vectors; ++r) {
             for (size_t l = 0; l < lanes<Real> && r * lanes<Real> + l < n_rows; ++l)
@@ -282,8 +282,8 @@ inline void blend_tile(const Map<Real>& map, const Real* panel, size_t n_rows, R
 
 // Dense blend of one row, by the same operations in the same order.
 template <class Real>
-inline void blend_row(const Map<Real>& map, const Real* search, const BlendWorkspace<Real>& workspace,
-                      Real* values) {
+inline void blend_row(const Map<Real>& map, const Real* search,
+                      const BlendWorkspace<Real>& workspace, Real* values) {
     const size_t n_points = map.points.n_columns;
     const size_t n_padded = (n_points + block - 1) / block * block;
     score_row(search, map.points, workspace.scores);
@@ -294,8 +294,8 @@ inline void blend_row(const Map<Real>& map, const Real* search, const BlendWorks
         Vector<Real> value{};
         for (size_t i = 0; i < near.size; ++i)
             value = fnmadd(broadcast(near.weights[i]),
-                                     broadcast(workspace.all_values[c * n_padded + size_t(near.points[i])]),
-                                     value);
+                           broadcast(workspace.all_values[c * n_padded + size_t(near.points[i])]),
+                           value);
         values[c] = value[0];
     }
 }

@@ -23,10 +23,19 @@ inline Vector<double> exponential(Vector<double> x) {
     // s = -(x - whole * log 2), the logarithm in two parts.
     const Vector<double> high = fnmadd(whole, broadcast(0.6931471803691238), x);
     const Vector<double> s = whole * 1.9082149292705877e-10 - high;
-    constexpr double inverse_factorials[] = {
-        1.0 / 479001600, 1.0 / 39916800, 1.0 / 3628800, 1.0 / 362880, 1.0 / 40320, 1.0 / 5040,
-        1.0 / 720,       1.0 / 120,      1.0 / 24,      1.0 / 6,      0.5,         1.0,
-        1.0};
+    constexpr double inverse_factorials[] = {1.0 / 479001600,
+                                             1.0 / 39916800,
+                                             1.0 / 3628800,
+                                             1.0 / 362880,
+                                             1.0 / 40320,
+                                             1.0 / 5040,
+                                             1.0 / 720,
+                                             1.0 / 120,
+                                             1.0 / 24,
+                                             1.0 / 6,
+                                             0.5,
+                                             1.0,
+                                             1.0};
     Vector<double> sum = broadcast(inverse_factorials[0]);
     for (size_t i = 1; i < 13; ++i) sum = fnmadd(s, sum, broadcast(inverse_factorials[i]));
     const Index<double> power = Index<double>(shifted) << 52;
@@ -115,7 +124,8 @@ inline void add_products(const double* panel, const double* packed, size_t n_col
 inline void weigh_kernels(const SumsJob& job, size_t first, size_t n, SumsWorkspace& workspace) {
     for (size_t i = 0; i < n; ++i)
         for (size_t r = 0; r < height; ++r)
-            workspace.weighted[i * height + r] = workspace.kernels[i * height + r] * job.gradient_weights[first + i];
+            workspace.weighted[i * height + r] =
+                workspace.kernels[i * height + r] * job.gradient_weights[first + i];
 }
 
 // A chunk of vectors for one tile.
@@ -126,7 +136,8 @@ inline void run_chunk(const SumsJob& job, size_t first, size_t n, const SumsTile
     add_products(workspace.kernels, job.weights, job.n_outputs, n_vectors, first, n, tile.sums);
     if (!job.gradients) return;
     weigh_kernels(job, first, n, workspace);
-    add_products(workspace.weighted, job.features, job.n_features, n_vectors, first, n, tile.gradients);
+    add_products(workspace.weighted, job.features, job.n_features, n_vectors, first, n,
+                 tile.gradients);
 }
 
 inline void write_tile(const SumsJob& job, size_t first, size_t n, const SumsTile& tile) {
@@ -164,8 +175,8 @@ inline void run_tiles(const SumsJob& job, size_t first, size_t n, SumsWorkspace&
     const size_t n_vectors = round_up(job.vectors.n_columns, block);
     for (size_t v = 0; v < n_vectors; v += chunk)
         for (size_t r = 0; r < n; r += height)
-            run_chunk(job, v, n_vectors - v < chunk ? n_vectors - v : chunk, workspace.tiles[r / height],
-                      workspace);
+            run_chunk(job, v, n_vectors - v < chunk ? n_vectors - v : chunk,
+                      workspace.tiles[r / height], workspace);
     for (size_t r = 0; r < n; r += height)
         write_tile(job, first + r, count(r), workspace.tiles[r / height]);
 }

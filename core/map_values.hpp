@@ -31,7 +31,8 @@ inline void add_base(const Map<Real>& map, const Real* rows, size_t n, Workspace
 
 // Transpose a tile of the search back to rows, zero-padded.
 template <class Real>
-inline void gather_search(const Model<Real>& model, const Real* panel, size_t n, Workspace<Real>& workspace) {
+inline void gather_search(const Model<Real>& model, const Real* panel, size_t n,
+                          Workspace<Real>& workspace) {
     const size_t width = Workspace<Real>::search_width(model);
     for (size_t r = 0; r < n; ++r)
         for (size_t k = 0; k < width; ++k)
@@ -56,8 +57,10 @@ inline void blend_tile_values(const Model<Real>& model, const Map<Real>& map, co
 
 // The nearest point of each row of a tile, in workspace.near.
 template <class Real>
-inline void nearest_of_tile(const Map<Real>& map, const Real* panel, size_t n, Workspace<Real>& workspace) {
-    if (!try_group_search(panel, map.groups, workspace.partial, n, workspace.groups, workspace.near))
+inline void nearest_of_tile(const Map<Real>& map, const Real* panel, size_t n,
+                            Workspace<Real>& workspace) {
+    if (!try_group_search(panel, map.groups, workspace.partial, n, workspace.groups,
+                          workspace.near))
         find_nearest(panel, map.points, workspace.partial, workspace.near);
 }
 
@@ -72,7 +75,8 @@ inline void tile_values(const Model<Real>& model, const Map<Real>& map, const Re
 }
 
 template <class Real>
-inline int32_t nearest_of_row(const Panels<Real>& points, const Real* search, Workspace<Real>& workspace) {
+inline int32_t nearest_of_row(const Panels<Real>& points, const Real* search,
+                              Workspace<Real>& workspace) {
     if (points.n_columns == 1) return 0;
     score_row(search, points, workspace.blend.scores);
     return first_lowest(workspace.blend.scores, points.n_columns);
@@ -132,8 +136,8 @@ inline int32_t most_voted_class(const int32_t* votes, size_t n_classes) {
 
 // Store what the job asks for, from the values of one map for n rows.
 template <class Real>
-inline void store_results(const PredictJob<Real>& job, size_t map, size_t column, size_t first, size_t n,
-                    const Real* values, int32_t* votes) {
+inline void store_results(const PredictJob<Real>& job, size_t map, size_t column, size_t first,
+                          size_t n, const Real* values, int32_t* votes) {
     const Model<Real>& model = *job.model;
     const size_t n_values = model.maps[map].n_values;
     if (job.task == Task::vote) return add_votes(model, map, n, values, votes);

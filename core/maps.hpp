@@ -18,7 +18,8 @@ public:
     using Real = Number;
 
     PackedMaps(const ModelArrays& arrays, const PredictKernel<Real>& kernel)
-        : packed_(arrays, kernel.layout), kernel_(kernel) {}
+        : packed_(arrays, kernel.layout),
+          kernel_(kernel) {}
 
     const Model<Real>& model() const { return packed_.model(); }
     const PredictKernel<Real>& kernel() const { return kernel_; }
@@ -78,9 +79,10 @@ public:
     size_t n_classes() const {
         if (n_pair_classes_ > 0) return n_pair_classes_;
         if (n_maps() == 1) return n_values_[0] == 1 ? 2 : n_values_[0];
-        throw std::invalid_argument("rule 'own' needs a single map, or maps with pairs to vote "
-                                    "between, got " + std::to_string(n_maps()) +
-                                    " maps; use decide and combine the values");
+        throw std::invalid_argument(
+            "rule 'own' needs a single map, or maps with pairs to vote "
+            "between, got " +
+            std::to_string(n_maps()) + " maps; use decide and combine the values");
     }
 
     // Call function(packed maps) with those of the precision in use.

@@ -137,7 +137,8 @@ inline void score_lanes(const Real* row, const Panels<Real>& points, size_t firs
     const size_t n_terms = points.n_terms;
     const Real* columns = points.lanes + first * n_terms * lanes<Real>;
     Vector<Real> sums[n_vectors];
-    for (size_t v = 0; v < n_vectors; ++v) sums[v] = load(points.biases + (first + v) * lanes<Real>);
+    for (size_t v = 0; v < n_vectors; ++v)
+        sums[v] = load(points.biases + (first + v) * lanes<Real>);
     for (size_t k = 0; k < n_terms; ++k) {
         const Vector<Real> term = broadcast(row[k]);
         for (size_t v = 0; v < n_vectors; ++v) {

@@ -17,15 +17,16 @@ namespace limes {
 // Arrays of a map and of a model: float64, of shapes that the caller has checked.
 struct MapArrays {
     size_t n_points = 0, n_values = 0;
-    std::vector<double> points;        // (n_points, n_search), as the scores use them
-    std::vector<double> biases;        // (n_points)
-    std::vector<double> slopes;        // (n_points, n_values, n_features)
-    std::vector<double> offsets;       // (n_points, n_values)
-    std::vector<double> base_slopes;   // (n_values, n_features), or empty: slopes are base_slopes
-    std::vector<double> local_slopes;  // (n_points, n_values, n_search): + local_slopes @ projection'
-    std::vector<int32_t> groups;       // (n_points): the group of each point, or empty
-    std::vector<double> origin;        // (n_search): see Groups; there, bias = constant
-    std::vector<double> squares;       // (n_search)    - origin . w + sum squares w^2 / 2
+    std::vector<double> points;       // (n_points, n_search), as the scores use them
+    std::vector<double> biases;       // (n_points)
+    std::vector<double> slopes;       // (n_points, n_values, n_features)
+    std::vector<double> offsets;      // (n_points, n_values)
+    std::vector<double> base_slopes;  // (n_values, n_features), or empty: slopes are base_slopes
+    std::vector<double>
+        local_slopes;             // (n_points, n_values, n_search): + local_slopes @ projection'
+    std::vector<int32_t> groups;  // (n_points): the group of each point, or empty
+    std::vector<double> origin;   // (n_search): see Groups; there, bias = constant
+    std::vector<double> squares;  // (n_search)    - origin . w + sum squares w^2 / 2
     double constant = 0;
 };
 
@@ -47,14 +48,18 @@ inline double sum_of_magnitudes(const double* numbers, size_t n, size_t step = 1
 inline double largest_growth(const ModelArrays& model) {
     double search = 1, growth = 1;
     for (size_t j = 0; j < (model.projection.empty() ? 0 : model.n_search); ++j)
-        search = std::max(search, sum_of_magnitudes(&model.projection[j], model.n_features, model.n_search));
+        search = std::max(
+            search, sum_of_magnitudes(&model.projection[j], model.n_features, model.n_search));
     for (const MapArrays& map : model.maps) {
         for (size_t i = 0; i < map.n_points; ++i)
-            growth = std::max(growth, search * sum_of_magnitudes(&map.points[i * model.n_search], model.n_search));
+            growth = std::max(growth, search * sum_of_magnitudes(&map.points[i * model.n_search],
+                                                                 model.n_search));
         for (size_t i = 0; i < map.n_points * map.n_values; ++i)
-            growth = std::max(growth, sum_of_magnitudes(&map.slopes[i * model.n_features], model.n_features));
+            growth = std::max(
+                growth, sum_of_magnitudes(&map.slopes[i * model.n_features], model.n_features));
         for (size_t i = 0; i < map.local_slopes.size(); i += model.n_search)
-            growth = std::max(growth, search * sum_of_magnitudes(&map.local_slopes[i], model.n_search));
+            growth =
+                std::max(growth, search * sum_of_magnitudes(&map.local_slopes[i], model.n_search));
         for (size_t i = 0; i < map.base_slopes.size(); i += model.n_features)
             growth = std::max(growth, sum_of_magnitudes(&map.base_slopes[i], model.n_features));
     }
@@ -68,7 +73,8 @@ inline int find_max_exponent(const ModelArrays& model, double largest) {
     size_t max_points = 1;
     for (const MapArrays& map : model.maps) max_points = std::max(max_points, map.n_points);
     const double n_blended = double(std::min(model.blend, max_points));
-    const int lowest = -1000;  // with numbers as large as this in the model, every row is out of range
+    const int lowest =
+        -1000;  // with numbers as large as this in the model, every row is out of range
     return std::max(lowest, std::ilogb(largest / (8 * (n_blended + 1)) / largest_growth(model)));
 }
 
@@ -84,7 +90,8 @@ struct GroupShapes {
 
     // `shift`: how far the rounding of the centre moves the rows.
     GroupShapes(const MapArrays& map, size_t n_terms, const std::vector<double>& shift)
-        : origin(map.origin), n_terms_(n_terms) {
+        : origin(map.origin),
+          n_terms_(n_terms) {
         for (int32_t group : map.groups) n_groups = std::max(n_groups, size_t(group) + 1);
         members.resize(n_groups);
         for (size_t i = 0; i < map.n_points; ++i) members[size_t(map.groups[i])].push_back(i);
@@ -95,7 +102,8 @@ struct GroupShapes {
         measure_residual(map);
         centers.assign(n_groups * n_terms, 0.0);
         for (size_t g = 0; g < n_groups; ++g) place_group(map, g);
-        for (size_t i = 0; i < map.n_points; ++i) record_magnitudes(map, &map.points[i * n_terms], map.biases[i]);
+        for (size_t i = 0; i < map.n_points; ++i)
+            record_magnitudes(map, &map.points[i * n_terms], map.biases[i]);
     }
 
 private:
@@ -170,7 +178,8 @@ Real to_precision(double value) {
     const Real rounded = static_cast<Real>(value);
     if (!std::isfinite(rounded))
         throw std::invalid_argument(
-            "the arrays of a map must be finite in float32; scale the features, or use double=True");
+            "the arrays of a map must be finite in float32; scale the features, or use "
+            "double=True");
     return rounded;
 }
 
@@ -224,8 +233,10 @@ private:
         for (size_t i = 0; i < n_columns; ++i)
             for (size_t k = 0; k < n_terms; ++k) {
                 const Real value = to_precision<Real>(at(i, k));
-                tiles[(i / layout_.points * n_terms + k) * layout_.points + i % layout_.points] = value;
-                lanes[(i / layout_.lanes * n_terms + k) * layout_.lanes + i % layout_.lanes] = value;
+                tiles[(i / layout_.points * n_terms + k) * layout_.points + i % layout_.points] =
+                    value;
+                lanes[(i / layout_.lanes * n_terms + k) * layout_.lanes + i % layout_.lanes] =
+                    value;
             }
         return {n_columns, n_terms, tiles, lanes, biases};
     }
@@ -262,17 +273,20 @@ private:
             map.base.offsets = store(from.n_values);
         }
         // A dense blend reads its terms from the panel of the search.
-        const size_t max_products = from.n_points <= tiny_map_points ? max_tiny_map_products : max_dense_products;
+        const size_t max_products =
+            from.n_points <= tiny_map_points ? max_tiny_map_products : max_dense_products;
         const bool has_few = from.n_values <= max_products / (from.n_points * n_terms);
         map.is_dense = (map.has_base || arrays.projection.empty()) && map.n_blended > 1 &&
-                       map.n_blended <= max_dense_blended && from.n_points <= max_dense_points && has_few;
+                       map.n_blended <= max_dense_blended && from.n_points <= max_dense_points &&
+                       has_few;
         map.all_functions = {};
-        if (map.is_dense) map.all_functions = pack_all_functions(slopes, map.functions.offsets, from, n_terms);
+        if (map.is_dense)
+            map.all_functions = pack_all_functions(slopes, map.functions.offsets, from, n_terms);
     }
 
     // All functions, negated, value by value, each with its points in whole blocks.
     Panels<Real> pack_all_functions(const std::vector<double>& slopes, const Real* offsets,
-                            const MapArrays& from, size_t n_terms) {
+                                    const MapArrays& from, size_t n_terms) {
         const size_t unit = layout_.points, n = from.n_values;
         const size_t n_padded = round_up(from.n_points, unit);
         Real* biases = store(round_up(n * n_padded, panel_padding));
@@ -300,8 +314,9 @@ private:
         const GroupShapes shapes(from, arrays.n_search, search_shift_);
         Groups<Real> groups{};
         groups.n_groups = shapes.n_groups;
-        groups.centers = pack(shapes.n_groups, arrays.n_search, store_padded(shapes.biases, infinity_),
-                              [&](size_t g, size_t k) { return shapes.centers[g * arrays.n_search + k]; });
+        groups.centers =
+            pack(shapes.n_groups, arrays.n_search, store_padded(shapes.biases, infinity_),
+                 [&](size_t g, size_t k) { return shapes.centers[g * arrays.n_search + k]; });
         groups.radii = store_padded(shapes.radii);
         groups.origin = store_padded(shapes.origin);
         groups.inverse_scale = store_padded(shapes.inverse_scale);
@@ -320,7 +335,8 @@ private:
         starts_.emplace_back(1, 0);
         std::vector<uint32_t>& starts = starts_.back();
         for (const std::vector<size_t>& members : shapes.members)
-            starts.push_back(starts.back() + uint32_t(whole_vectors(members.size()) / layout_.lanes));
+            starts.push_back(starts.back() +
+                             uint32_t(whole_vectors(members.size()) / layout_.lanes));
         const size_t n = (starts.back() + 1) * layout_.lanes, n_terms = arrays.n_search;
         Real* lanes = store(n * n_terms);
         Real* biases = store(n, infinity_);
@@ -332,7 +348,8 @@ private:
                 indices[place] = int32_t(point);
                 biases[place] = biases_of_map_[point];
                 for (size_t k = 0; k < n_terms; ++k)
-                    lanes[(place / layout_.lanes * n_terms + k) * layout_.lanes + place % layout_.lanes] =
+                    lanes[(place / layout_.lanes * n_terms + k) * layout_.lanes +
+                          place % layout_.lanes] =
                         to_precision<Real>(from.points[point * n_terms + k]);
             }
         groups.lanes = lanes;
@@ -370,16 +387,31 @@ private:
     }
 
     void fill_model(const ModelArrays& arrays) {
-        model_ = {arrays.n_features, whole_vectors(arrays.n_features), center_,
-                  arrays.projection.empty() ? nullptr : &projection_, arrays.n_search,
-                  maps_.size(), maps_.data(), 0, 0, 0, 0, 0, false, 0, 0, nullptr, 0,
+        model_ = {arrays.n_features,
+                  whole_vectors(arrays.n_features),
+                  center_,
+                  arrays.projection.empty() ? nullptr : &projection_,
+                  arrays.n_search,
+                  maps_.size(),
+                  maps_.data(),
+                  0,
+                  0,
+                  0,
+                  0,
+                  0,
+                  false,
+                  0,
+                  0,
+                  nullptr,
+                  0,
                   find_max_exponent(arrays, std::numeric_limits<Real>::max())};
         for (const Map<Real>& map : maps_) {
             model_.n_values += map.n_values;
             model_.max_points = std::max(model_.max_points, map.points.n_columns);
             model_.max_values = std::max(model_.max_values, map.n_values);
             model_.max_blended = std::max(model_.max_blended, map.n_blended);
-            model_.max_all_functions = std::max(model_.max_all_functions, map.all_functions.n_columns);
+            model_.max_all_functions =
+                std::max(model_.max_all_functions, map.all_functions.n_columns);
             model_.has_bases = model_.has_bases || map.has_base;
             if (!map.groups) continue;
             model_.max_groups = std::max(model_.max_groups, map.groups->n_groups);
@@ -408,7 +440,8 @@ private:
 // Vectors s_i, packed for sums of c_i exp(-gamma |x - s_i|^2).
 class PackedVectors {
 public:
-    PackedVectors(std::vector<double> vectors, size_t n_features, double gamma, const Layout& layout)
+    PackedVectors(std::vector<double> vectors, size_t n_features, double gamma,
+                  const Layout& layout)
         : layout_(layout),
           gamma_(gamma),
           n_vectors_(vectors.size() / n_features),
@@ -429,7 +462,8 @@ public:
                 double& value = vectors[i * n_features_ + k];
                 value -= center_.get()[k];
                 square += value * value;
-                tiles_.get()[(i / points * n_features_ + k) * points + i % points] = -2 * gamma * value;
+                tiles_.get()[(i / points * n_features_ + k) * points + i % points] =
+                    -2 * gamma * value;
             }
             biases_.get()[i] = -gamma * square;
         }
@@ -455,8 +489,9 @@ public:
     SumsJob job(const Rows& rows, const Aligned<double>& weights, size_t n_outputs,
                 double* sums) const {
         const Panels<double> vectors{n_vectors_, n_features_, tiles_.get(), nullptr, biases_.get()};
-        return {rows,    n_features_, n_padded_features_, center_.get(), gamma_,          vectors, n_outputs,
-                weights.get(), nullptr, features_.get(), sums, nullptr};
+        return {rows,    n_features_, n_padded_features_, center_.get(), gamma_,
+                vectors, n_outputs,   weights.get(),      nullptr,       features_.get(),
+                sums,    nullptr};
     }
 
 private:

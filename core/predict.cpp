@@ -35,7 +35,8 @@ inline void prepare_tile(const PredictJob<Real>& job, size_t first, size_t n, si
 }
 
 template <class Real>
-inline void run_nearest(const PredictJob<Real>& job, size_t first, size_t n, Workspace<Real>& workspace) {
+inline void run_nearest(const PredictJob<Real>& job, size_t first, size_t n,
+                        Workspace<Real>& workspace) {
     prepare_tile(job, first, n, 0, workspace);
     nearest_of_tile(job.model->maps[job.index], workspace.panels, n, workspace);
     for (size_t r = 0; r < n; ++r) job.indices[first + r] = workspace.near[r];
@@ -47,7 +48,8 @@ inline void clear_votes(const PredictJob<Real>& job, size_t n, Workspace<Real>& 
 }
 
 template <class Real>
-inline void count_votes(const PredictJob<Real>& job, size_t first, size_t n, const Workspace<Real>& workspace) {
+inline void count_votes(const PredictJob<Real>& job, size_t first, size_t n,
+                        const Workspace<Real>& workspace) {
     if (job.task != Task::vote) return;
     const size_t n_classes = job.model->n_classes;
     for (size_t r = 0; r < n; ++r)
@@ -56,7 +58,8 @@ inline void count_votes(const PredictJob<Real>& job, size_t first, size_t n, con
 
 // All maps for a group of tiles, map by map.
 template <class Real>
-inline void run_group(const PredictJob<Real>& job, size_t first, size_t n, Workspace<Real>& workspace) {
+inline void run_group(const PredictJob<Real>& job, size_t first, size_t n,
+                      Workspace<Real>& workspace) {
     const Model<Real>& model = *job.model;
     constexpr size_t height = tile_rows<Real>;
     const auto count = [n](size_t r) { return n - r < height ? n - r : height; };
@@ -68,7 +71,7 @@ inline void run_group(const PredictJob<Real>& job, size_t first, size_t n, Works
             tile_values(model, model.maps[m], workspace.tile(model, r / height),
                         workspace.panel(model, r / height), count(r), workspace);
             store_results(job, m, column, first + r, count(r), workspace.values,
-                    workspace.votes + r * model.n_classes);
+                          workspace.votes + r * model.n_classes);
         }
     count_votes(job, first, n, workspace);
 }
@@ -98,10 +101,13 @@ inline void run_row(const PredictJob<Real>& job, size_t row, Workspace<Real>& wo
 
 // Number of rows to run next, of those that are left.
 template <class Real>
-inline size_t next_rows(const PredictJob<Real>& job, size_t left, const Workspace<Real>& workspace) {
+inline size_t next_rows(const PredictJob<Real>& job, size_t left,
+                        const Workspace<Real>& workspace) {
     size_t most = tile_rows<Real>;
-    if (selects_maps(job.task)) most = batch_size(*job.model);
-    else if (job.task != Task::nearest) most = workspace.n_tiles * tile_rows<Real>;
+    if (selects_maps(job.task))
+        most = batch_size(*job.model);
+    else if (job.task != Task::nearest)
+        most = workspace.n_tiles * tile_rows<Real>;
     if (left >= most) return most;
     // Whole tiles first: the remainder may be few enough to run row by row.
     const size_t over = left % tile_rows<Real>;
@@ -115,10 +121,14 @@ void run(const PredictJob<Real>& job, size_t first, size_t last, Real* memory) {
         const size_t n = next_rows(job, last - first, workspace);
         if (n < min_tile_rows<Real>)
             for (size_t r = 0; r < n; ++r) run_row(job, first + r, workspace);
-        else if (job.task == Task::decide_selected) run_selected(job, first, n, workspace);
-        else if (job.task == Task::descend) descend_batch(job, first, n, workspace);
-        else if (job.task == Task::nearest) run_nearest(job, first, n, workspace);
-        else run_group(job, first, n, workspace);
+        else if (job.task == Task::decide_selected)
+            run_selected(job, first, n, workspace);
+        else if (job.task == Task::descend)
+            descend_batch(job, first, n, workspace);
+        else if (job.task == Task::nearest)
+            run_nearest(job, first, n, workspace);
+        else
+            run_group(job, first, n, workspace);
         first += n;
     }
 }

@@ -24,11 +24,11 @@ constexpr size_t vectors_per_pass = 4;
 // Workspace of the group search of a tile, and its success so far.
 template <class Real>
 struct GroupWorkspace {
-    Real* scores;     // [group][row]: of the centres
-    uint32_t* marks;  // [vector of rows][32 groups][row of the vector]
-    uint32_t* remaining;   // vectors of points that remain for one row
-    size_t n_skipped;   // tiles to search plainly before the groups are tried again
-    size_t failures;  // consecutive
+    Real* scores;         // [group][row]: of the centres
+    uint32_t* marks;      // [vector of rows][32 groups][row of the vector]
+    uint32_t* remaining;  // vectors of points that remain for one row
+    size_t n_skipped;     // tiles to search plainly before the groups are tried again
+    size_t failures;      // consecutive
 
     // After a failure the next tiles are searched plainly; their number doubles each time.
     inline void record(bool is_found) {
@@ -40,7 +40,7 @@ struct GroupWorkspace {
 // Scores of vectors_per_pass vectors of points for one row; row[term * tile_rows].
 template <class Real>
 inline void score_vectors(const Groups<Real>& groups, const uint32_t* vectors, const Real* row,
-                        Vector<Real> (&scores)[vectors_per_pass]) {
+                          Vector<Real> (&scores)[vectors_per_pass]) {
     const size_t n_terms = groups.centers.n_terms;
     const Real* points[vectors_per_pass];
     for (size_t i = 0; i < vectors_per_pass; ++i) {
@@ -74,7 +74,7 @@ inline size_t pad_list(const Groups<Real>& groups, uint32_t* vectors, size_t cou
 // The lowest score of one group for one row.
 template <class Real>
 inline Real lowest_score(const Groups<Real>& groups, size_t group, const Real* row,
-                       uint32_t* vectors) {
+                         uint32_t* vectors) {
     const size_t count = pad_list(groups, vectors, list_group(groups, group, vectors, 0));
     Vector<Real> low = broadcast(infinity<Real>);
     for (size_t i = 0; i < count; i += vectors_per_pass) {
@@ -212,9 +212,10 @@ inline bool search_groups(const Real* panel, const Groups<Real>& groups, Real* p
     });
     size_t n_marked = 0;
     for (size_t first = 0; first < n_rows; first += lanes<Real>)
-        n_marked += mark_vector(groups, panel + first, workspace.scores + first,
-                                n_rows - first < lanes<Real> ? n_rows - first : lanes<Real>,
-                                workspace.marks + first / lanes<Real> * n_words, workspace.remaining);
+        n_marked +=
+            mark_vector(groups, panel + first, workspace.scores + first,
+                        n_rows - first < lanes<Real> ? n_rows - first : lanes<Real>,
+                        workspace.marks + first / lanes<Real> * n_words, workspace.remaining);
     if (n_marked * min_group_ratio > groups.n_groups * n_rows) return false;
     for (size_t r = 0; r < n_rows; ++r) {
         const uint32_t* marks = workspace.marks + r / lanes<Real> * n_words + r % lanes<Real>;
@@ -227,7 +228,7 @@ inline bool search_groups(const Real* panel, const Groups<Real>& groups, Real* p
 // Search by groups if there are groups and that is faster.
 template <class Real>
 inline bool try_group_search(const Real* panel, const Groups<Real>* groups, Real* partial,
-                       size_t n_rows, GroupWorkspace<Real>& workspace, int32_t* nearest) {
+                             size_t n_rows, GroupWorkspace<Real>& workspace, int32_t* nearest) {
     if (!groups) return false;
     if (workspace.n_skipped > 0) {
         --workspace.n_skipped;

@@ -181,17 +181,18 @@ template <class Value>
 inline bool is_in_range(const Rows& rows, size_t n_features, size_t first, size_t n, Value limit) {
     const ptrdiff_t width = ptrdiff_t(n_features * sizeof(Value));
     if (rows.column_stride == ptrdiff_t(sizeof(Value)) && rows.row_stride == width)
-        return largest_magnitude<Value>(row_start(rows, first), rows.column_stride, n * n_features) <=
-               magnitude(limit);
+        return largest_magnitude<Value>(row_start(rows, first), rows.column_stride,
+                                        n * n_features) <= magnitude(limit);
     for (size_t r = first; r < first + n; ++r)
-        if (largest_magnitude<Value>(row_start(rows, r), rows.column_stride, n_features) > magnitude(limit))
+        if (largest_magnitude<Value>(row_start(rows, r), rows.column_stride, n_features) >
+            magnitude(limit))
             return false;
     return true;
 }
 
 template <class Value>
 inline size_t first_out_of_range(const Rows& rows, size_t n_features, size_t first, size_t last,
-                          Value limit) {
+                                 Value limit) {
     constexpr size_t some = 64;  // rows that are tested together
     for (; first < last; first += some) {
         const size_t n = last - first < some ? last - first : some;
@@ -202,10 +203,12 @@ inline size_t first_out_of_range(const Rows& rows, size_t n_features, size_t fir
     return last;
 }
 
-inline size_t first_row_out_of_range(const Rows& rows, size_t n_features, size_t first, size_t last, double limit) {
+inline size_t first_row_out_of_range(const Rows& rows, size_t n_features, size_t first, size_t last,
+                                     double limit) {
     if (rows.is_double) return first_out_of_range<double>(rows, n_features, first, last, limit);
     constexpr double most = __FLT_MAX__;
-    return first_out_of_range<float>(rows, n_features, first, last, float(limit < most ? limit : most));
+    return first_out_of_range<float>(rows, n_features, first, last,
+                                     float(limit < most ? limit : most));
 }
 
 }  // namespace

@@ -28,7 +28,8 @@ inline void write_nan(const PredictJob<Real>& job, size_t place) {
 // Sort the places of a batch by the map they select; workspace.ends[m] is the end of map m in the
 // order.
 template <class Real>
-inline void sort_places(const PredictJob<Real>& job, size_t first, size_t n_places, Workspace<Real>& workspace) {
+inline void sort_places(const PredictJob<Real>& job, size_t first, size_t n_places,
+                        Workspace<Real>& workspace) {
     const size_t n_maps = job.model->n_maps;
     for (size_t m = 0; m <= n_maps; ++m) workspace.ends[m] = 0;
     for (size_t i = 0; i < n_places; ++i) {
@@ -41,7 +42,8 @@ inline void sort_places(const PredictJob<Real>& job, size_t first, size_t n_plac
     }
     for (size_t m = 0; m < n_maps; ++m) workspace.ends[m + 1] += workspace.ends[m];
     for (size_t i = 0; i < n_places; ++i)
-        if (workspace.selected[i] < n_maps) workspace.order[workspace.ends[workspace.selected[i]]++] = uint32_t(i);
+        if (workspace.selected[i] < n_maps)
+            workspace.order[workspace.ends[workspace.selected[i]]++] = uint32_t(i);
 }
 
 // Where the search reads a row of the batch.
@@ -53,7 +55,8 @@ inline Real* search_row(const Model<Real>& model, size_t row, const Workspace<Re
 
 // Project rows of the batch, at most a tile.
 template <class Real>
-inline void project_rows(const Model<Real>& model, size_t first, size_t n, Workspace<Real>& workspace) {
+inline void project_rows(const Model<Real>& model, size_t first, size_t n,
+                         Workspace<Real>& workspace) {
     constexpr size_t height = tile_rows<Real>;
     fill_tile(workspace.batch + first * model.n_padded, n * model.n_padded, height * model.n_padded,
               workspace.tiles);
@@ -69,7 +72,8 @@ inline void project_rows(const Model<Real>& model, size_t first, size_t n, Works
 
 // Centre, and project, all rows of a batch.
 template <class Real>
-inline void prepare_batch(const PredictJob<Real>& job, size_t first, size_t n, Workspace<Real>& workspace) {
+inline void prepare_batch(const PredictJob<Real>& job, size_t first, size_t n,
+                          Workspace<Real>& workspace) {
     const Model<Real>& model = *job.model;
     for (size_t r = 0; r < n; ++r)
         center_row(model, job.rows, first + r, workspace.batch + r * model.n_padded);
@@ -81,7 +85,8 @@ inline void prepare_batch(const PredictJob<Real>& job, size_t first, size_t n, W
 // Gather the rows of some places: in workspace.tiles for the functions, in workspace.panels for
 // the search.
 template <class Real>
-inline void gather_tile(const PredictJob<Real>& job, const uint32_t* places, size_t n, Workspace<Real>& workspace) {
+inline void gather_tile(const PredictJob<Real>& job, const uint32_t* places, size_t n,
+                        Workspace<Real>& workspace) {
     const Model<Real>& model = *job.model;
     constexpr size_t height = tile_rows<Real>;
     const size_t width = Workspace<Real>::search_width(model);
@@ -90,7 +95,8 @@ inline void gather_tile(const PredictJob<Real>& job, const uint32_t* places, siz
         fill_tile(workspace.batch + row * model.n_padded, used * model.n_padded, model.n_padded,
                   workspace.tiles + r * model.n_padded);
         if (model.projection)
-            fill_tile(search_row(model, row, workspace), used * width, width, workspace.gathered + r * width);
+            fill_tile(search_row(model, row, workspace), used * width, width,
+                      workspace.gathered + r * width);
     }
     transpose_tile(model.projection ? workspace.gathered : workspace.tiles, width, model.n_search,
                    workspace.panels);
@@ -117,14 +123,16 @@ inline void run_places(const PredictJob<Real>& job, const Map<Real>& map, const 
     }
     for (size_t r = 0; r < n; ++r) {
         const size_t row = places[r] / job.n_selected;
-        row_values(map, workspace.batch + row * model.n_padded, search_row(model, row, workspace), workspace);
+        row_values(map, workspace.batch + row * model.n_padded, search_row(model, row, workspace),
+                   workspace);
         write_place(job, map, first + places[r], workspace.values);
     }
 }
 
 // All maps that the n rows of a prepared batch select, from a place on.
 template <class Real>
-inline void run_batch(const PredictJob<Real>& job, size_t first_place, size_t n, Workspace<Real>& workspace) {
+inline void run_batch(const PredictJob<Real>& job, size_t first_place, size_t n,
+                      Workspace<Real>& workspace) {
     sort_places(job, first_place, n * job.n_selected, workspace);
     for (size_t m = 0, i = 0; m < job.model->n_maps; ++m)
         while (i < workspace.ends[m]) {
@@ -137,14 +145,16 @@ inline void run_batch(const PredictJob<Real>& job, size_t first_place, size_t n,
 
 // All maps that a batch of rows selects.
 template <class Real>
-inline void run_selected(const PredictJob<Real>& job, size_t first, size_t n, Workspace<Real>& workspace) {
+inline void run_selected(const PredictJob<Real>& job, size_t first, size_t n,
+                         Workspace<Real>& workspace) {
     prepare_batch(job, first, n, workspace);
     run_batch(job, first * job.n_selected, n, workspace);
 }
 
 // All maps that one row, centred in workspace.tiles, selects.
 template <class Real>
-inline void run_selected_row(const PredictJob<Real>& job, size_t row, const Real* search, Workspace<Real>& workspace) {
+inline void run_selected_row(const PredictJob<Real>& job, size_t row, const Real* search,
+                             Workspace<Real>& workspace) {
     const Model<Real>& model = *job.model;
     for (size_t place = row * job.n_selected; place < (row + 1) * job.n_selected; ++place) {
         const size_t m = selected_map(job, place);
@@ -165,7 +175,8 @@ inline int32_t next_node(const PredictJob<Real>& job, int32_t node, Real value) 
 
 // Descend the tree with all rows of a batch at once, level by level.
 template <class Real>
-inline void descend_batch(const PredictJob<Real>& job, size_t first, size_t n, Workspace<Real>& workspace) {
+inline void descend_batch(const PredictJob<Real>& job, size_t first, size_t n,
+                          Workspace<Real>& workspace) {
     prepare_batch(job, first, n, workspace);
     PredictJob<Real> step = job;
     step.map_numbers = workspace.nodes;
@@ -186,7 +197,8 @@ inline void descend_batch(const PredictJob<Real>& job, size_t first, size_t n, W
 
 // Descend the tree with one row, centred in workspace.tiles.
 template <class Real>
-inline void descend_row(const PredictJob<Real>& job, size_t row, const Real* search, Workspace<Real>& workspace) {
+inline void descend_row(const PredictJob<Real>& job, size_t row, const Real* search,
+                        Workspace<Real>& workspace) {
     int32_t node = 0;
     while (node >= 0) {
         row_values(job.model->maps[node], workspace.tiles, search, workspace);

@@ -104,9 +104,7 @@ inline Vector<double> fnmadd(Vector<double> a, Vector<double> b, Vector<double> 
     return Vector<double>(vfmsq_f64(float64x2_t(c), float64x2_t(a), float64x2_t(b)));
 }
 #else
-inline Vector<float> fnmadd(Vector<float> a, Vector<float> b, Vector<float> c) {
-    return c - a * b;
-}
+inline Vector<float> fnmadd(Vector<float> a, Vector<float> b, Vector<float> c) { return c - a * b; }
 inline Vector<double> fnmadd(Vector<double> a, Vector<double> b, Vector<double> c) {
     return c - a * b;
 }

@@ -4,7 +4,7 @@
 
 namespace limes {
 
-#define LIMES_LEVEL(name)                      \
+#define LIMES_LEVEL(name)                       \
     extern const PredictKernels predict_##name; \
     extern const SumsKernel sums_##name;        \
     extern const Trainer trainer_##name;        \
@@ -21,9 +21,9 @@ static std::vector<const SimdLevel*> find_usable_levels() {
 #if defined(LIMES_X86_LEVELS)
     __builtin_cpu_init();
     const bool has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-    const bool has_avx512 = __builtin_cpu_supports("avx512f") &&
-                            __builtin_cpu_supports("avx512bw") &&
-                            __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+    const bool has_avx512 =
+        __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
     if (has_avx2 && has_avx512) levels.push_back(&level_avx512);
     if (has_avx2) levels.push_back(&level_avx2);
 #endif

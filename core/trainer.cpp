@@ -28,10 +28,12 @@ struct Random {
 void pack_points(Workspace& workspace) {
     const TrainJob& job = workspace.job;
     const size_t r = job.n_search;
-    transpose(job.parameters.points, r, job.n_points, r, -1, workspace.point_panel, workspace.n_points);
+    transpose(job.parameters.points, r, job.n_points, r, -1, workspace.point_panel,
+              workspace.n_points);
     for (size_t i = 0; i < workspace.n_points; ++i) workspace.biases[i] = INFINITY;
     for (size_t i = 0; i < job.n_points; ++i)
-        workspace.biases[i] = 0.5f * dot(job.parameters.points + i * r, job.parameters.points + i * r, r);
+        workspace.biases[i] =
+            0.5f * dot(job.parameters.points + i * r, job.parameters.points + i * r, r);
 }
 
 // Copy the rows of a batch, and multiply them with the components and base functions.
@@ -39,20 +41,25 @@ void load_batch(Workspace& workspace, const uint32_t* order, size_t n) {
     const TrainJob& job = workspace.job;
     const size_t n_functions = workspace.n_feature_functions, d = workspace.n_features;
     for (size_t r = 0; r < n; ++r)
-        memcpy(workspace.rows + r * d, job.rows + order[r] * job.n_features, job.n_features * sizeof(float));
+        memcpy(workspace.rows + r * d, job.rows + order[r] * job.n_features,
+               job.n_features * sizeof(float));
     const size_t used = workspace.n_components + job.n_outputs;
-    transpose(workspace.feature_functions.values, d, used, job.n_features, 1, workspace.feature_panel, n_functions);
+    transpose(workspace.feature_functions.values, d, used, job.n_features, 1,
+              workspace.feature_panel, n_functions);
     for (size_t r = 0; r < n; r += tile_rows)
-        multiply(workspace.rows + r * d, d, n - r, job.n_features, workspace.feature_panel, n_functions, nullptr,
-                 workspace.feature_values + r * n_functions);
+        multiply(workspace.rows + r * d, d, n - r, job.n_features, workspace.feature_panel,
+                 n_functions, nullptr, workspace.feature_values + r * n_functions);
 }
 
-// Scores of a tile of rows: half the squared distance to all points, less half the squared length of
-// the row; and the lowest score of each tile_columns points.
+// Scores of a tile of rows: half the squared distance to all points, less half the squared length
+// of the row; and the lowest score of each tile_columns points.
 void scan(Workspace& workspace, size_t start, size_t n) {
     const TrainJob& job = workspace.job;
-    const size_t n_all = workspace.n_points, stride = workspace.n_components ? workspace.n_feature_functions : workspace.n_features;
-    multiply(workspace.search(start), stride, n, job.n_search, workspace.point_panel, n_all, workspace.biases, workspace.scores);
+    const size_t n_all = workspace.n_points, stride = workspace.n_components
+                                                          ? workspace.n_feature_functions
+                                                          : workspace.n_features;
+    multiply(workspace.search(start), stride, n, job.n_search, workspace.point_panel, n_all,
+             workspace.biases, workspace.scores);
     for (size_t i = 0; i < tile_rows * n_all / tile_columns; ++i) {
         Vector low = load(workspace.scores + i * tile_columns);
         for (size_t v = 1; v < tile_vectors; ++v) {
@@ -89,15 +96,18 @@ void find_nearest(Workspace& workspace, size_t row) {
 float find_blend_weights(Workspace& workspace) {
     float total = 0;
     const size_t n = workspace.job.n_blended;
-    for (size_t j = 0; j < n; ++j) total += workspace.weights[j] = workspace.near_scores[n] - workspace.near_scores[j];
-    for (size_t j = 0; j < n; ++j) workspace.weights[j] = total > 1e-12f ? workspace.weights[j] / total : 1.0f / n;
+    for (size_t j = 0; j < n; ++j)
+        total += workspace.weights[j] = workspace.near_scores[n] - workspace.near_scores[j];
+    for (size_t j = 0; j < n; ++j)
+        workspace.weights[j] = total > 1e-12f ? workspace.weights[j] / total : 1.0f / n;
     return total;
 }
 
 // The values of one point's functions at `shift` from its anchor.
 void evaluate_point(const Workspace& workspace, size_t point, const float* shift, float* out) {
     const size_t r = workspace.job.n_search, q = workspace.n_outputs;
-    const float *slopes = workspace.slopes.values + point * r * q, *offsets = workspace.offsets.values + point * q;
+    const float *slopes = workspace.slopes.values + point * r * q,
+                *offsets = workspace.offsets.values + point * q;
     if (q == 1) {
         out[0] = offsets[0] + dot(slopes, shift, r);
         return;
@@ -119,7 +129,8 @@ void evaluate(Workspace& workspace, size_t row) {
     const TrainJob& job = workspace.job;
     const size_t q = workspace.n_outputs, r = job.n_search;
     const float *base = workspace.base_values(row), *search = workspace.search(row);
-    for (size_t c = 0; c < job.n_outputs; ++c) workspace.values[c] = job.parameters.base_offsets[c] + base[c];
+    for (size_t c = 0; c < job.n_outputs; ++c)
+        workspace.values[c] = job.parameters.base_offsets[c] + base[c];
     if (job.n_points == 1) return;
     for (size_t j = 0; j < job.n_blended; ++j) {
         const float* anchor = job.anchors + workspace.near[j] * r;
@@ -159,7 +170,8 @@ void add_point_gradient(Workspace& workspace, const float* search, float* row_gr
     const size_t n = job.n_blended;
     float rest = 0;
     for (size_t j = 0; j <= n; ++j) {
-        const float change = j < n ? (workspace.weight_gradients[j] - mean_weight_gradient) / total : -rest;
+        const float change =
+            j < n ? (workspace.weight_gradients[j] - mean_weight_gradient) / total : -rest;
         rest += j < n ? change : 0;
         const size_t i = workspace.near[j];
         float* gradient = workspace.points.gradient + i * job.n_search;
@@ -179,21 +191,26 @@ void find_row_gradient(Workspace& workspace, float* row_gradient) {
     for (size_t j = 0; j < job.n_blended; ++j) {
         const float* slopes = workspace.slopes.values + workspace.near[j] * r * q;
         const float scale = workspace.weights[j] * job.inverse_radius;
-        if (q == 1) add(row_gradient, slopes, scale * workspace.gradient[0], r);
+        if (q == 1)
+            add(row_gradient, slopes, scale * workspace.gradient[0], r);
         else
-            for (size_t a = 0; a < r; ++a) row_gradient[a] += scale * dot(slopes + a * q, workspace.gradient, q);
+            for (size_t a = 0; a < r; ++a)
+                row_gradient[a] += scale * dot(slopes + a * q, workspace.gradient, q);
     }
 }
 
 // Add the contribution of a row to the gradients of one point's functions.
 void add_function_gradient(Workspace& workspace, size_t near, float weight) {
     const size_t q = workspace.n_outputs, r = workspace.job.n_search, point = workspace.near[near];
-    float *slopes = workspace.slopes.gradient + point * r * q, *offsets = workspace.offsets.gradient + point * q;
+    float *slopes = workspace.slopes.gradient + point * r * q,
+          *offsets = workspace.offsets.gradient + point * q;
     const float* shift = workspace.shift + near * r;
     add(offsets, workspace.gradient, weight, q);
-    if (q == 1) add(slopes, shift, weight * workspace.gradient[0], r);
+    if (q == 1)
+        add(slopes, shift, weight * workspace.gradient[0], r);
     else
-        for (size_t a = 0; a < r; ++a) add(slopes + a * q, workspace.gradient, weight * shift[a], q);
+        for (size_t a = 0; a < r; ++a)
+            add(slopes + a * q, workspace.gradient, weight * shift[a], q);
 }
 
 // Add the contribution of a row to the gradients; those of the functions of all features are added
@@ -208,13 +225,16 @@ void accumulate_gradient(Workspace& workspace, size_t row, float total) {
     if (job.n_points == 1) return;
     float mean_weight_gradient = 0;
     for (size_t j = 0; j < job.n_blended; ++j) {
-        workspace.weight_gradients[j] = dot(workspace.gradient, workspace.local + j * workspace.n_outputs, job.n_outputs);
+        workspace.weight_gradients[j] =
+            dot(workspace.gradient, workspace.local + j * workspace.n_outputs, job.n_outputs);
         mean_weight_gradient += workspace.weights[j] * workspace.weight_gradients[j];
         add_function_gradient(workspace, j, workspace.weights[j]);
     }
     if (job.parameters.components) find_row_gradient(workspace, feature_gradient);
     if (job.n_blended > 1 && total > 1e-6f)
-        add_point_gradient(workspace, workspace.search(row), job.parameters.components ? feature_gradient : nullptr, total, mean_weight_gradient);
+        add_point_gradient(workspace, workspace.search(row),
+                           job.parameters.components ? feature_gradient : nullptr, total,
+                           mean_weight_gradient);
 }
 
 // Add the gradients of a batch; return the sum of its weighted losses.
@@ -228,13 +248,16 @@ double batch_loss_and_gradient(Workspace& workspace, const uint32_t* order, size
         const size_t number = order[r];
         if (is_local && r % tile_rows == 0) scan(workspace, r, n - r);
         if (is_local) find_nearest(workspace, r % tile_rows);
-        const float total = is_local ? find_blend_weights(workspace) : 0, weight = job.weights[number];
+        const float total = is_local ? find_blend_weights(workspace) : 0,
+                    weight = job.weights[number];
         evaluate(workspace, r);
-        loss += weight * row_loss_and_gradient(workspace, job.targets + number * job.n_outputs, weight / float(n));
+        loss += weight * row_loss_and_gradient(workspace, job.targets + number * job.n_outputs,
+                                               weight / float(n));
         accumulate_gradient(workspace, r, total);
     }
-    multiply_back(workspace.feature_gradient, workspace.n_feature_functions, workspace.n_components + job.n_outputs, workspace.rows,
-                  workspace.n_features, n, workspace.feature_functions.gradient);
+    multiply_back(workspace.feature_gradient, workspace.n_feature_functions,
+                  workspace.n_components + job.n_outputs, workspace.rows, workspace.n_features, n,
+                  workspace.feature_functions.gradient);
     return loss;
 }
 
@@ -277,7 +300,8 @@ double train(const TrainJob& job, float* memory, uint32_t* order) {
         loss = 0;
         for (size_t first = 0; first < job.n_rows; first += job.n_batch) {
             const size_t left = job.n_rows - first;
-            loss += batch_loss_and_gradient(workspace, order + first, left < job.n_batch ? left : job.n_batch);
+            loss += batch_loss_and_gradient(workspace, order + first,
+                                            left < job.n_batch ? left : job.n_batch);
             step_all(workspace, ++step, steps_per_epoch * job.n_epochs);
         }
     }

@@ -29,14 +29,15 @@ struct ParameterGroup {
             const float g = gradient[i];
             mean[i] = beta1 * mean[i] + (1 - beta1) * g;
             square[i] = beta2 * square[i] + (1 - beta2) * g * g;
-            values[i] = shrink * values[i] - step_size * mean[i] / (sqrtf(square[i] * scale) + 1e-8f);
+            values[i] =
+                shrink * values[i] - step_size * mean[i] / (sqrtf(square[i] * scale) + 1e-8f);
             gradient[i] = 0;
         }
     }
     // A part of the parameters, with its own rate.
     ParameterGroup part(size_t first, size_t n, float other_rate) const {
-        return {values + first, gradient + first, mean + first, square + first, n, other_rate,
-                weight_decay};
+        return {values + first, gradient + first, mean + first, square + first, n,
+                other_rate,     weight_decay};
     }
 };
 
@@ -49,14 +50,17 @@ struct Workspace {
     size_t size = 0;
     size_t n_features, n_outputs, n_near;  // padded, padded, and one more than are blended
     size_t n_components, n_feature_functions, n_points;  // components; with base functions; padded
-    ParameterGroup slopes, offsets, points, feature_functions, components, base_slopes, base_offsets;
-    float* rows;              // [row of the batch][feature], zero-padded
-    float* feature_panel;     // [feature][feature function]
-    float* feature_values;    // [row of the batch][feature function]: projection and base values
-    float* feature_gradient;  // [row of the batch][feature function]: derivative of the loss by them
+    ParameterGroup slopes, offsets, points, feature_functions, components, base_slopes,
+        base_offsets;
+    float* rows;            // [row of the batch][feature], zero-padded
+    float* feature_panel;   // [feature][feature function]
+    float* feature_values;  // [row of the batch][feature function]: projection and base values
+    float*
+        feature_gradient;  // [row of the batch][feature function]: derivative of the loss by them
     float *point_panel, *biases;  // [search][point], negated; half the points' squared lengths
     float *scores, *lowest;       // [tile_rows][point], [tile_rows][tile_columns of points]
-    float *near_scores, *weights, *weight_gradients;  // [near]: scores, blend weights, derivatives by them
+    float *near_scores, *weights,
+        *weight_gradients;    // [near]: scores, blend weights, derivatives by them
     float *local, *values;    // [near][output], [output]
     float *gradient, *shift;  // [output]: derivative of the loss by the values; [near][search]
     uint32_t* near;
@@ -92,7 +96,9 @@ struct Workspace {
     const float* search(size_t row) const {
         return n_components ? feature_values + row * n_feature_functions : rows + row * n_features;
     }
-    float* base_values(size_t row) const { return feature_values + row * n_feature_functions + n_components; }
+    float* base_values(size_t row) const {
+        return feature_values + row * n_feature_functions + n_components;
+    }
 
     void read_parameters() {
         each_function(&ParameterGroup::values, job.parameters,
@@ -103,8 +109,7 @@ struct Workspace {
                       [](float& own, float& given) { given = own; });
     }
     void write_gradient(const TrainParameters& to) {
-        each_function(&ParameterGroup::gradient, to,
-                      [](float& own, float& given) { given = own; });
+        each_function(&ParameterGroup::gradient, to, [](float& own, float& given) { given = own; });
         memcpy(to.points, points.gradient, points.size * sizeof(float));
         memcpy(to.base_offsets, base_offsets.gradient, base_offsets.size * sizeof(float));
     }
@@ -112,7 +117,8 @@ struct Workspace {
 private:
     void allocate_parameters() {
         const size_t r = job.n_search, m = job.n_points;
-        slopes = group(allocate(m * r * n_outputs), m * r * n_outputs, job.local_rate, job.weight_decay);
+        slopes =
+            group(allocate(m * r * n_outputs), m * r * n_outputs, job.local_rate, job.weight_decay);
         offsets = group(allocate(m * n_outputs), m * n_outputs, job.local_rate, job.weight_decay);
         points = group(job.parameters.points, m * r, job.point_rate, 0);
         base_offsets = group(job.parameters.base_offsets, job.n_outputs, job.base_rate, 0);
@@ -134,7 +140,7 @@ private:
     // Visit every number of the workspace's own copies (all but points and base offsets, which are
     // used in place) together with its place in the arrays of the caller.
     template <class Visit>
-    void each_function(float* ParameterGroup::*array, const TrainParameters& given, Visit visit) {
+    void each_function(float* ParameterGroup::* array, const TrainParameters& given, Visit visit) {
         const size_t q = job.n_outputs, r = job.n_search, d = job.n_features;
         for (size_t a = 0; a < n_components; ++a)
             for (size_t k = 0; k < d; ++k)
@@ -152,7 +158,8 @@ private:
     }
 };
 
-typedef float Vector __attribute__((vector_size(vector_width * sizeof(float)), aligned(4), may_alias));
+typedef float Vector
+    __attribute__((vector_size(vector_width * sizeof(float)), aligned(4), may_alias));
 
 inline Vector load(const float* from) { return *reinterpret_cast<const Vector*>(from); }
 inline void store(float* to, Vector vector) { *reinterpret_cast<Vector*>(to) = vector; }
@@ -184,7 +191,8 @@ inline float dot(const float* a, const float* b, size_t n) {
 
 inline void add(float* to, const float* from, float scale, size_t n) {
     size_t i = 0;
-    for (; i + vector_width <= n; i += vector_width) store(to + i, load(to + i) + scale * load(from + i));
+    for (; i + vector_width <= n; i += vector_width)
+        store(to + i, load(to + i) + scale * load(from + i));
     for (; i < n; ++i) to[i] += scale * from[i];
 }
 
@@ -194,7 +202,8 @@ struct Tile {
 
     inline void start(const float* from) {
         for (size_t r = 0; r < tile_rows; ++r)
-            for (size_t v = 0; v < tile_vectors; ++v) sums[r][v] = from ? load(from + v * vector_width) : Vector{};
+            for (size_t v = 0; v < tile_vectors; ++v)
+                sums[r][v] = from ? load(from + v * vector_width) : Vector{};
     }
     // Add the product of one number of each row with the same columns.
     inline void add(const float (&factors)[tile_rows], const float* columns) {
@@ -217,14 +226,15 @@ inline void multiply(const float* rows, size_t stride, size_t n_rows, size_t n_t
         for (size_t k = 0; k < n_terms; ++k)
             tile.add({row[0][k], row[1][k], row[2][k], row[3][k]}, panel + k * n_columns + first);
         for (size_t r = 0; r < tile_rows; ++r)
-            for (size_t v = 0; v < tile_vectors; ++v) store(out + r * n_columns + first + v * vector_width, tile.sums[r][v]);
+            for (size_t v = 0; v < tile_vectors; ++v)
+                store(out + r * n_columns + first + v * vector_width, tile.sums[r][v]);
     }
 }
 
 // gradient[column][feature] += sum over rows of by_column[row][column] row[feature], for the first
 // n_columns, whose number is rounded up to tile_rows.
-inline void multiply_back(const float* by_column, size_t stride, size_t n_columns, const float* rows,
-                          size_t n_features, size_t n_rows, float* gradient) {
+inline void multiply_back(const float* by_column, size_t stride, size_t n_columns,
+                          const float* rows, size_t n_features, size_t n_rows, float* gradient) {
     for (size_t first = 0; first < n_features; first += tile_columns)
         for (size_t c = 0; c < n_columns; c += tile_rows) {
             Tile tile;
@@ -242,10 +252,11 @@ inline void multiply_back(const float* by_column, size_t stride, size_t n_column
 }
 
 // Transpose [column][term] to [term][column], times `sign`.
-inline void transpose(const float* from, size_t stride, size_t n_columns, size_t n_terms, float sign,
-                    float* panel, size_t panel_width) {
+inline void transpose(const float* from, size_t stride, size_t n_columns, size_t n_terms,
+                      float sign, float* panel, size_t panel_width) {
     for (size_t i = 0; i < n_columns; ++i)
-        for (size_t k = 0; k < n_terms; ++k) panel[k * panel_width + i] = sign * from[i * stride + k];
+        for (size_t k = 0; k < n_terms; ++k)
+            panel[k * panel_width + i] = sign * from[i * stride + k];
 }
 
 }  // namespace

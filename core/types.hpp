@@ -38,8 +38,8 @@ struct Panels {
 };
 
 // Points of a large map in groups. With z' = z + origin, |z'|^2 = sum (z'_k inverse_scale_k)^2 and
-// w the point, a score is  constant + |w|^2 / 2 - z'.w  to within `residual`, that is half a squared
-// distance less |z'|^2 / 2: the triangle inequality rules out whole groups.
+// w the point, a score is  constant + |w|^2 / 2 - z'.w  to within `residual`, that is half a
+// squared distance less |z'|^2 / 2: the triangle inequality rules out whole groups.
 template <class Real>
 struct Groups {
     size_t n_groups;
@@ -81,8 +81,8 @@ struct Map {
     const Groups<Real>* groups;  // null: every point is scored
     size_t n_values;
     size_t n_blended;  // number of points that a value blends; 1: the nearest alone
-    // Functions of a row's features; with a base, functions of the terms of its search, to which the
-    // values of `base`, a function of all features, are added.
+    // Functions of a row's features; with a base, functions of the terms of its search, to which
+    // the values of `base`, a function of all features, are added.
     Functions<Real> functions, base;
     bool has_base;
     // All functions, negated, for a dense blend: [value][point, rounded up to whole blocks].
@@ -165,11 +165,11 @@ struct SumsJob {
     // Scores of the vectors are 2 gamma x.s - gamma |s|^2; of the padding, minus infinity.
     Panels<double> vectors;
     size_t n_outputs;
-    const double* weights;           // [block of outputs][padded vector][output of the block], negated
+    const double* weights;  // [block of outputs][padded vector][output of the block], negated
     const double* gradient_weights;  // gradients: [padded vector], the weights of the one output
-    const double* features;          // gradients: [block of features][padded vector][feature], negated
-    double* sums;                    // [row][output]
-    double* gradients;               // [row][feature], or null
+    const double* features;  // gradients: [block of features][padded vector][feature], negated
+    double* sums;            // [row][output]
+    double* gradients;       // [row][feature], or null
 };
 
 struct SumsKernel {
@@ -181,7 +181,8 @@ struct SumsKernel {
 // ---- Training ----
 
 // Parameters of a map in training, or their gradients. The value of output c at a row x is
-//   base_offsets[c] + base_slopes[c].x + sum_j w_j (offsets[j][c] + slopes[j][c].(z - anchor_j) / radius)
+//   base_offsets[c] + base_slopes[c].x + sum_j w_j (offsets[j][c] + slopes[j][c].(z - anchor_j) /
+//   radius)
 // over the n_blended points nearest to z, with the weights w_j of a blend. z is x itself or, with
 // components, the projection components @ x; components are trained too.
 struct TrainParameters {

@@ -29,30 +29,32 @@ inline size_t batch_size(const Model<Real>& model) {
 }
 
 // Whether rows select the maps that are evaluated.
-inline bool selects_maps(Task task) { return task == Task::decide_selected || task == Task::descend; }
+inline bool selects_maps(Task task) {
+    return task == Task::decide_selected || task == Task::descend;
+}
 
 template <class Real>
 struct Workspace {
-    size_t n_tiles;     // in a group
-    Real* tiles;        // [tile][row][n_padded]: centred rows
-    Real* panels;       // [tile][term of the search][row]
-    Real* raw;          // [feature][row]: a tile before its projection
-    Real* partial;      // unfinished scores
-    Real* values;       // [row][value]
-    Real* base;         // [row][value]
-    int32_t* near;      // [row]: the nearest point
-    int32_t* votes;     // [row of the group][class]
+    size_t n_tiles;  // in a group
+    Real* tiles;     // [tile][row][n_padded]: centred rows
+    Real* panels;    // [tile][term of the search][row]
+    Real* raw;       // [feature][row]: a tile before its projection
+    Real* partial;   // unfinished scores
+    Real* values;    // [row][value]
+    Real* base;      // [row][value]
+    int32_t* near;   // [row]: the nearest point
+    int32_t* votes;  // [row of the group][class]
     BlendWorkspace<Real> blend;
     GroupWorkspace<Real> groups;
-    Real* gathered;     // [row of a tile][search_width], where maps are selected or have a base
+    Real* gathered;  // [row of a tile][search_width], where maps are selected or have a base
     // Where maps are selected:
-    Real* batch;        // [row][n_padded]
-    Real* batch_search; // [row][search_width]
-    uint32_t* selected;    // [row][n_selected]: the map at each place
-    uint32_t* order;    // places that select a map, sorted by map
-    size_t* ends;       // where each map ends in the order
-    int32_t* nodes;     // descend: the node of each row of the batch
-    Real* node_values;  // descend: the value at that node
+    Real* batch;         // [row][n_padded]
+    Real* batch_search;  // [row][search_width]
+    uint32_t* selected;  // [row][n_selected]: the map at each place
+    uint32_t* order;     // places that select a map, sorted by map
+    size_t* ends;        // where each map ends in the order
+    int32_t* nodes;      // descend: the node of each row of the batch
+    Real* node_values;   // descend: the value at that node
     size_t size = 0;
 
     Workspace(const PredictJob<Real>& job, Real* memory) {
@@ -79,7 +81,8 @@ struct Workspace {
         const size_t n_groups = round_up(model.max_groups, 64);
         groups.scores = allocate(memory, n_groups * height);
         groups.marks = allocate_as<uint32_t>(memory, n_groups / 32 * height);
-        groups.remaining = allocate_as<uint32_t>(memory, model.max_group_vectors + 2 * vectors_per_pass);
+        groups.remaining =
+            allocate_as<uint32_t>(memory, model.max_group_vectors + 2 * vectors_per_pass);
         groups.n_skipped = groups.failures = 0;
         const size_t n_batch = batch_size(model);
         const size_t n_rows = !is_some ? 0 : job.rows.count < n_batch ? job.rows.count : n_batch;

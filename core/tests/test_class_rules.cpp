@@ -106,8 +106,7 @@ static Ints classify(const Classifier& classifier, const Doubles& numbers) {
     Doubles many;
     for (size_t i = 0; i < 3000; ++i) many.push_back(numbers[i % numbers.size()]);
     const Ints with_threads = classifier.classify(rows_of(many, 1), 2);
-    for (size_t i = 0; i < many.size(); ++i)
-        CHECK(with_threads[i] == classes[i % numbers.size()]);
+    for (size_t i = 0; i < many.size(); ++i) CHECK(with_threads[i] == classes[i % numbers.size()]);
     return classes;
 }
 
@@ -140,7 +139,8 @@ static void test_coupled_pairs_ask_the_tie_breaker_only_in_a_tie() {
     CHECK((classifier.classify(rows_of(numbers, 1)) == Ints{0, 2, 2}));
     CHECK((calls == std::vector<Doubles>{{0, 0, 0}, {1, 1, 0}}));
     const auto failing = [](const Doubles&) { return int32_t(-1); };
-    CHECK((classify(Classifier(maps, nullptr, rule_of(Rule::Kind::coupled), failing), {0}) == Ints{0}));
+    CHECK((classify(Classifier(maps, nullptr, rule_of(Rule::Kind::coupled), failing), {0}) ==
+           Ints{0}));
     CHECK((classify(Classifier(maps, nullptr, rule_of(Rule::Kind::coupled), {}), {0}) == Ints{0}));
 }
 

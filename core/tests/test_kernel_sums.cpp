@@ -22,8 +22,13 @@ static Problem random_problem(size_t n_vectors, size_t n_features, size_t n_outp
         for (double& number : drawn) number = normal(random);
         return drawn;
     };
-    return {n_vectors, n_features, n_outputs, gamma, numbers(n_vectors * n_features),
-            numbers(n_vectors * n_outputs), numbers(41 * n_features)};
+    return {n_vectors,
+            n_features,
+            n_outputs,
+            gamma,
+            numbers(n_vectors * n_features),
+            numbers(n_vectors * n_outputs),
+            numbers(41 * n_features)};
 }
 
 static double define_sum(const Problem& p, const double* row, size_t output) {

@@ -20,8 +20,12 @@ struct Problem {
     float radius = 1.7f;
 
     TrainParameters pointers(std::vector<Floats>& arrays) const {
-        return {is_projected ? arrays[0].data() : nullptr, arrays[1].data(), arrays[2].data(),
-                arrays[3].data(), arrays[4].data(), arrays[5].data()};
+        return {is_projected ? arrays[0].data() : nullptr,
+                arrays[1].data(),
+                arrays[2].data(),
+                arrays[3].data(),
+                arrays[4].data(),
+                arrays[5].data()};
     }
     TrainJob job(std::vector<Floats>& arrays) const {
         TrainJob job{};
@@ -45,9 +49,18 @@ static Problem random_problem(size_t n_features, size_t n_search, size_t n_outpu
         return drawn;
     };
     const size_t n = 13;  // not a multiple of a tile
-    Problem p{n, n_features, n_search, n_outputs, n_points, n_blended, n_search != n_features,
-              numbers(n * n_features), numbers(n * n_outputs), numbers(n),
-              numbers(n_points * n_search), {}};
+    Problem p{n,
+              n_features,
+              n_search,
+              n_outputs,
+              n_points,
+              n_blended,
+              n_search != n_features,
+              numbers(n * n_features),
+              numbers(n * n_outputs),
+              numbers(n),
+              numbers(n_points * n_search),
+              {}};
     for (float& number : p.weights) number = std::abs(number);
     for (size_t r = 0; r < n; ++r) {  // probabilities
         float sum = n_outputs == 1 ? 3 : 0;
@@ -68,9 +81,8 @@ using Doubles = std::vector<std::vector<double>>;
 
 // The values of a row, as TrainParameters defines them.
 static std::vector<double> define_values(const Problem& p, const Doubles& parameters, size_t row) {
-    const auto& [components, points, slopes, offsets, base_slopes, base_offsets] =
-        std::tie(parameters[0], parameters[1], parameters[2], parameters[3], parameters[4],
-                 parameters[5]);
+    const auto& [components, points, slopes, offsets, base_slopes, base_offsets] = std::tie(
+        parameters[0], parameters[1], parameters[2], parameters[3], parameters[4], parameters[5]);
     const size_t d = p.n_features, s = p.n_search, q = p.n_outputs;
     const float* x = p.rows.data() + row * d;
     std::vector<double> z(s, 0.0), values(base_offsets);
@@ -109,7 +121,8 @@ static double define_loss(const Problem& p, const Doubles& parameters) {
         const float* target = p.targets.data() + r * p.n_outputs;
         double sum = p.n_outputs == 1 ? 1 : 0, row_loss = 0;
         for (double value : v) sum += std::exp(value);
-        if (p.n_outputs == 1) row_loss = std::log(sum) - target[0] * v[0];
+        if (p.n_outputs == 1)
+            row_loss = std::log(sum) - target[0] * v[0];
         else
             for (size_t c = 0; c < p.n_outputs; ++c) row_loss += target[c] * (std::log(sum) - v[c]);
         loss += p.weights[r] * row_loss / double(p.n_rows);
