@@ -10,7 +10,7 @@
 
 namespace limes {
 
-// The path of one thread from rows to classes: the prediction kernel, then the rule.
+// Classifies the rows of one thread: the prediction kernel, then the rule.
 template <class Real>
 class ThreadClassifier {
 public:

@@ -263,21 +263,23 @@ inline void blend_tile(const Map<Real>& map, const Real* panel, size_t n_rows, R
     struct {
         Vector<Real> at[row_vectors];
     } sums = {};
-    scan_points(panel, map.all_functions, partial, [&](size_t b, const Scores<Real>& negated) {
-        // Kept in memory between two blocks: the scores need all registers.
-        asm("" : "+m"(sums));
-        const size_t number = b / n_blocks, first = b % n_blocks * block;
-        for (size_t p = 0; p < block; ++p)
-            for (size_t r = 0; r < row_vectors; ++r)
-                sums.at[r] = fnmadd(load(workspace.scores + (first + p) * height + r * lanes<Real>),
-                                    negated.at[r][p], sums.at[r]);
-        if (first + block < n_blocks * block) return;
-        for (size_t r = 0; r < row_vectors; ++r) {
-            for (size_t l = 0; l < lanes<Real> && r * lanes<Real> + l < n_rows; ++l)
-                values[(r * lanes<Real> + l) * map.n_values + number] = sums.at[r][l];
-            sums.at[r] = Vector<Real>{};
-        }
-    });
+    scan_points(panel, map.all_functions, partial,
+                [&](size_t b, const Scores<Real>& negated) __attribute__((always_inline)) {
+                    // Kept in memory between two blocks: the scores need all registers.
+                    asm("" : "+m"(sums));
+                    const size_t number = b / n_blocks, first = b % n_blocks * block;
+                    for (size_t p = 0; p < block; ++p)
+                        for (size_t r = 0; r < row_vectors; ++r)
+                            sums.at[r] = fnmadd(
+                                load(workspace.scores + (first + p) * height + r * lanes<Real>),
+                                negated.at[r][p], sums.at[r]);
+                    if (first + block < n_blocks * block) return;
+                    for (size_t r = 0; r < row_vectors; ++r) {
+                        for (size_t l = 0; l < lanes<Real> && r * lanes<Real> + l < n_rows; ++l)
+                            values[(r * lanes<Real> + l) * map.n_values + number] = sums.at[r][l];
+                        sums.at[r] = Vector<Real>{};
+                    }
+                });
 }
 
 // Dense blend of one row, by the same operations in the same order.
@@ -285,7 +287,7 @@ template <class Real>
 inline void blend_row(const Map<Real>& map, const Real* search,
                       const BlendWorkspace<Real>& workspace, Real* values) {
     const size_t n_points = map.points.n_columns;
-    const size_t n_padded = (n_points + block - 1) / block * block;
+    const size_t n_padded = round_up(n_points, block);
     score_row(search, map.points, workspace.scores);
     score_row(search, map.all_functions, workspace.all_values);
     BlendedPoints<Real> near{workspace.weights, workspace.near, map.n_blended};

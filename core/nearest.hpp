@@ -52,9 +52,12 @@ struct Scores {
 };
 
 // Call `take(block number, scores)` with the scores of every block of points, in order.
-// `partial` holds max_blocks * block * tile_rows numbers.
+// `partial` holds max_blocks * block * tile_rows numbers. Inlined always, like the `take` that
+// works on the scores: they must stay in registers.
 template <class Real, class Take>
-inline void scan_points(const Real* panel, const Panels<Real>& points, Real* partial, Take take) {
+__attribute__((always_inline)) inline void scan_points(const Real* panel,
+                                                       const Panels<Real>& points, Real* partial,
+                                                       Take take) {
     const size_t n_blocks = (points.n_columns + block - 1) / block;
     const size_t n_terms = points.n_terms;
     if (n_terms <= max_terms<Real> + max_terms<Real> / 4) {
@@ -105,18 +108,19 @@ inline void find_nearest(const Real* panel, const Panels<Real>& points, Real* pa
         best.points[r] = Index<Real>{};
     }
     using Integer = typename Lanes<Real>::Integer;
-    scan_points(panel, points, partial, [&](size_t b, const Scores<Real>& scores) {
-        // Kept in memory between two blocks: the scores need all registers.
-        asm("" : "+m"(best));
-        for (size_t p = 0; p < block; ++p) {
-            const Index<Real> number = broadcast(Integer(b * block + p));
-            for (size_t r = 0; r < row_vectors; ++r) {
-                const Index<Real> better = scores.at[r][p] < best.scores[r];
-                best.points[r] = better ? number : best.points[r];
-                best.scores[r] = min(scores.at[r][p], best.scores[r]);
-            }
-        }
-    });
+    scan_points(panel, points, partial,
+                [&](size_t b, const Scores<Real>& scores) __attribute__((always_inline)) {
+                    // Kept in memory between two blocks: the scores need all registers.
+                    asm("" : "+m"(best));
+                    for (size_t p = 0; p < block; ++p) {
+                        const Index<Real> number = broadcast(Integer(b * block + p));
+                        for (size_t r = 0; r < row_vectors; ++r) {
+                            const Index<Real> better = scores.at[r][p] < best.scores[r];
+                            best.points[r] = better ? number : best.points[r];
+                            best.scores[r] = min(scores.at[r][p], best.scores[r]);
+                        }
+                    }
+                });
     for (size_t r = 0; r < row_vectors; ++r)
         for (size_t l = 0; l < lanes<Real>; ++l)
             nearest[r * lanes<Real> + l] = int32_t(best.points[r][l]);

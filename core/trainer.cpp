@@ -55,9 +55,9 @@ void load_batch(Workspace& workspace, const uint32_t* order, size_t n) {
 // of the row; and the lowest score of each tile_columns points.
 void scan(Workspace& workspace, size_t start, size_t n) {
     const TrainJob& job = workspace.job;
-    const size_t n_all = workspace.n_points, stride = workspace.n_components
-                                                          ? workspace.n_feature_functions
-                                                          : workspace.n_features;
+    const size_t n_all = workspace.n_points;
+    const size_t stride =
+        workspace.n_components ? workspace.n_feature_functions : workspace.n_features;
     multiply(workspace.search(start), stride, n, job.n_search, workspace.point_panel, n_all,
              workspace.biases, workspace.scores);
     for (size_t i = 0; i < tile_rows * n_all / tile_columns; ++i) {

@@ -52,11 +52,10 @@ struct Workspace {
     size_t n_components, n_feature_functions, n_points;  // components; with base functions; padded
     ParameterGroup slopes, offsets, points, feature_functions, components, base_slopes,
         base_offsets;
-    float* rows;            // [row of the batch][feature], zero-padded
-    float* feature_panel;   // [feature][feature function]
-    float* feature_values;  // [row of the batch][feature function]: projection and base values
-    float*
-        feature_gradient;  // [row of the batch][feature function]: derivative of the loss by them
+    float* rows;              // [row of the batch][feature], zero-padded
+    float* feature_panel;     // [feature][feature function]
+    float* feature_values;    // [row of the batch][feature function]: projection and base values
+    float* feature_gradient;  // [row of the batch][feature function]: of the loss
     float *point_panel, *biases;  // [search][point], negated; half the points' squared lengths
     float *scores, *lowest;       // [tile_rows][point], [tile_rows][tile_columns of points]
     float *near_scores, *weights,

@@ -181,9 +181,10 @@ struct SumsKernel {
 // ---- Training ----
 
 // Parameters of a map in training, or their gradients. The value of output c at a row x is
-//   base_offsets[c] + base_slopes[c].x + sum_j w_j (offsets[j][c] + slopes[j][c].(z - anchor_j) /
-//   radius)
-// over the n_blended points nearest to z, with the weights w_j of a blend. z is x itself or, with
+//   base_offsets[c] + base_slopes[c] . x + sum_j w_j local_jc(z),
+//   local_jc(z) = offsets[j][c] + slopes[j][c] . (z - anchor_j) / radius,
+// over the n_blended points nearest to z, with the weights w_j of a blend. A map of a single point
+// has no local function. z is x itself or, with
 // components, the projection components @ x; components are trained too.
 struct TrainParameters {
     float* components;    // [n_search][n_features], or null
@@ -210,7 +211,7 @@ struct TrainJob {
 struct Trainer {
     // Size of the workspace in float; it must be zero.
     size_t (*workspace_size)(const TrainJob&);
-    // Train in place; return the mean loss of the last epoch. `order` has room for n_rows numbers.
+    // Train in place; return the mean loss of the last epoch. `order` has n_rows elements.
     double (*train)(const TrainJob&, float* workspace, uint32_t* order);
     // The weighted loss of the first n_batch rows, divided by n_batch, and its gradient; the
     // parameters are not changed.

@@ -64,21 +64,21 @@ struct Workspace {
         n_tiles = is_some ? 1 : group_size(model);
         const size_t n_near = model.max_blended;
         tiles = allocate(memory, n_tiles * height * model.n_padded);
-        panels = allocate(memory, n_tiles * height * round_up(model.n_search, 64));
+        panels = allocate(memory, n_tiles * height * round_up(model.n_search, panel_padding));
         raw = allocate(memory, model.projection ? height * model.n_padded : 0);
         partial = allocate(memory, max_blocks * block * height);
         values = allocate(memory, height * model.max_values);
         base = allocate(memory, model.has_bases ? height * model.max_values : 0);
         near = allocate_as<int32_t>(memory, height);
         votes = allocate_as<int32_t>(memory, n_tiles * height * model.n_classes);
-        const size_t n_points = round_up(model.max_points, 64);
+        const size_t n_points = round_up(model.max_points, panel_padding);
         blend.scores = allocate(memory, n_points * (n_near > 1 ? height : 1));
         blend.bits = allocate_as<uint32_t>(memory, n_points / 32 * lanes<Real>);
         blend.ranked = allocate(memory, n_near + 1);
         blend.weights = allocate(memory, height * n_near + 1);
         blend.near = allocate_as<int32_t>(memory, height * n_near + 1);
-        blend.all_values = allocate(memory, round_up(model.max_all_functions, 64));
-        const size_t n_groups = round_up(model.max_groups, 64);
+        blend.all_values = allocate(memory, round_up(model.max_all_functions, panel_padding));
+        const size_t n_groups = round_up(model.max_groups, panel_padding);
         groups.scores = allocate(memory, n_groups * height);
         groups.marks = allocate_as<uint32_t>(memory, n_groups / 32 * height);
         groups.remaining =
@@ -98,13 +98,13 @@ struct Workspace {
     }
 
     static inline size_t search_width(const Model<Real>& model) {
-        return model.projection ? round_up(model.n_search, 64) : model.n_padded;
+        return model.projection ? round_up(model.n_search, panel_padding) : model.n_padded;
     }
     inline Real* tile(const Model<Real>& model, size_t number) const {
         return tiles + number * tile_rows<Real> * model.n_padded;
     }
     inline Real* panel(const Model<Real>& model, size_t number) const {
-        return panels + number * tile_rows<Real> * round_up(model.n_search, 64);
+        return panels + number * tile_rows<Real> * round_up(model.n_search, panel_padding);
     }
 
 private:
