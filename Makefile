@@ -9,14 +9,14 @@ CORE := CMakeLists.txt core/CMakeLists.txt pyproject.toml $(wildcard core/*.[ch]
 run: $(VENV)/.run
 	$(BIN)/limes demo
 
-test: core-test $(VENV)/.test
+test: core-test
 	$(BIN)/python -m pytest -n auto -m "not slow"
 
 # The C++ core without Python.
-core-test:
-	cmake -S core -B build/core
-	cmake --build build/core --parallel
-	ctest --test-dir build/core --output-on-failure
+core-test: $(VENV)/.test
+	$(BIN)/cmake -S core -B build/core
+	$(BIN)/cmake --build build/core --parallel 2
+	$(BIN)/ctest --test-dir build/core --output-on-failure
 
 test-slow: $(VENV)/.test
 	$(BIN)/python -m pytest -s -m slow
@@ -39,9 +39,9 @@ lint: $(VENV)/.lint
 # itself leaks by design. The sanitizers write past Python, so their output must not be captured.
 SANITIZED := $(CURDIR)/build/sanitized
 sanitize: $(VENV)/.test
-	cmake -S core -B $(SANITIZED)-core -DCMAKE_BUILD_TYPE=RelWithDebInfo -DLIMES_SANITIZE=address,undefined
-	cmake --build $(SANITIZED)-core --parallel
-	ctest --test-dir $(SANITIZED)-core --output-on-failure
+	$(BIN)/cmake -S core -B $(SANITIZED)-core -DCMAKE_BUILD_TYPE=RelWithDebInfo -DLIMES_SANITIZE=address,undefined
+	$(BIN)/cmake --build $(SANITIZED)-core --parallel 2
+	$(BIN)/ctest --test-dir $(SANITIZED)-core --output-on-failure
 	$(BIN)/python -m pip install --quiet --no-deps --upgrade --target $(SANITIZED) \
 	  -C build-dir=$(SANITIZED)-objects -C cmake.build-type=RelWithDebInfo -C install.strip=false \
 	  -C cmake.define.LIMES_SANITIZE=address,undefined .
@@ -63,7 +63,7 @@ check-arm64:
 	cmake -S core -B build/arm64 -DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=aarch64 \
 	  -DCMAKE_CXX_COMPILER=aarch64-linux-gnu-g++ -DCMAKE_EXE_LINKER_FLAGS=-static \
 	  -DCMAKE_CROSSCOMPILING_EMULATOR=qemu-aarch64
-	cmake --build build/arm64 --parallel
+	cmake --build build/arm64 --parallel 2
 	ctest --test-dir build/arm64 --output-on-failure
 
 $(BIN)/python:
