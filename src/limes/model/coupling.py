@@ -5,6 +5,7 @@ from math import isqrt
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from limes._core import _native
 from limes._typing import Array
 
 # Numbers in one block of linear systems: 32 MB of float64.
@@ -207,8 +208,9 @@ def _sweep(Q: Array, p: Array, Qp: Array, pQp: Array) -> Array:
 
 def sigmoid(logits: ArrayLike) -> Array:
     """Return 1 / (1 + exp(-x)) of each number, without overflow."""
-    with np.errstate(over="ignore"):
-        return np.asarray(1.0 / (1.0 + np.exp(-np.asarray(logits, dtype=np.float64))))
+    numbers = np.array(logits, dtype=np.float64, order="C")
+    _native.apply_sigmoid(numbers.reshape(-1))
+    return numbers
 
 
 def softmax(logits: Array) -> Array:
