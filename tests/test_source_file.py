@@ -10,14 +10,14 @@ from limes.agf import AGFClassifier, KernelDensityClassifier
 from limes.libsvm import LibsvmClassifier
 from limes.libsvm.training import liblinear_classifier, standardizer
 from limes.model.container import write_container
-from limes.model.svm import TrainedSvm
 from limes.source_file import is_source, read_source, write_source
+from limes.sources.svm import svm_from_sklearn
 
 
 def svm(X, y, **options):
     svc = SVC(**options).fit(X, y)
     sigmoids = np.array([[-1.0], [0.25]]) if len(svc.classes_) == 2 else None
-    return LibsvmClassifier(TrainedSvm.from_sklearn(svc), svc.classes_, sigmoids=sigmoids)
+    return LibsvmClassifier(svm_from_sklearn(svc), svc.classes_, sigmoids=sigmoids)
 
 
 MAKERS = {

@@ -14,7 +14,7 @@ from limes._typing import Array, Indices
 from limes.model.coupling import class_pairs, count_votes_like_libsvm, couple_like_libsvm
 from limes.model.svm import TrainedSvm
 from limes.sources.base import SourceContext, as_source, training_rows
-from limes.sources.platt import DEFAULT_SLOPE, pair_sigmoids
+from limes.sources.platt import DEFAULT_SLOPE, fit_pair_sigmoids
 from limes.sources.svm import SvmSource
 
 # Numbers of sparse rows that are made dense at once: 32 MB of float64, however wide they are.
@@ -199,9 +199,11 @@ class LibsvmClassifier(ClassifierMixin, BaseEstimator):
         rows = validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64)
         n_each = max(1, BLOCK_NUMBERS // rows.shape[1])
         if not sparse.issparse(rows) or rows.shape[0] <= n_each:
-            return self.svm.values(rows)
+            return self.svm.pair_decisions(rows)
         starts = range(0, rows.shape[0], n_each)
-        return np.vstack([self.svm.values(rows[start : start + n_each]) for start in starts])
+        return np.vstack(
+            [self.svm.pair_decisions(rows[start : start + n_each]) for start in starts]
+        )
 
     def _probabilities(self, X: Any) -> Array:
         """Return the probabilities in the order of ``labels``."""
@@ -234,7 +236,7 @@ def _libsvm_sigmoids(
     if context.class_index is None:
         n_pairs = len(svm.intercepts)
         return np.full(n_pairs, DEFAULT_SLOPE), np.zeros(n_pairs)
-    return pair_sigmoids(svm.values(context.X), context.class_index)
+    return fit_pair_sigmoids(svm.pair_decisions(context.X), context.class_index)
 
 
 @training_rows.register

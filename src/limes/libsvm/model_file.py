@@ -18,6 +18,7 @@ from limes.atomic import atomic_write
 from limes.libsvm.classifier import LibsvmClassifier
 from limes.model.kernels import Kernel
 from limes.model.svm import TrainedSvm
+from limes.sources.svm import svm_from_sklearn
 
 Array = NDArray[np.float64]
 # A support vector of a million features with all digits is shorter; a line without end is no model.
@@ -352,7 +353,7 @@ def _as_libsvm(model: Any) -> LibsvmClassifier:
         raise TypeError(f"expected an SVC, NuSVC or LibsvmClassifier, got {model!r}.")
     check_is_fitted(model)
     svm_type = "nu_svc" if isinstance(model, NuSVC) else "c_svc"
-    svm, labels = TrainedSvm.from_sklearn(model), _whole_labels(model.classes_)
+    svm, labels = svm_from_sklearn(model), _whole_labels(model.classes_)
     return LibsvmClassifier(svm, labels, svm_type=svm_type)
 
 

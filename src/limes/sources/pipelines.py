@@ -1,4 +1,4 @@
-"""Linear steps before a classifier as `AffineMap`; unwrap pipelines and searches."""
+"""Take a classifier out of pipelines and searches, linear steps before it as an `AffineMap`."""
 
 from functools import singledispatch
 from typing import Any
@@ -23,7 +23,10 @@ from limes.model.affine import AffineMap
 
 
 def unwrap(model: Any) -> tuple[Any, AffineMap | None]:
-    """Take a classifier out of its pipelines, as far as what stands before it is linear."""
+    """Return a classifier without its leading linear steps, and these steps as one map.
+
+    A pipeline whose first steps are not linear is returned as a pipeline.
+    """
     if isinstance(model, FrozenEstimator):
         return unwrap(model.estimator)
     if isinstance(model, BaseSearchCV) and hasattr(model, "best_estimator_"):
@@ -34,18 +37,18 @@ def unwrap(model: Any) -> tuple[Any, AffineMap | None]:
 
 
 def _unwrap_pipeline(pipeline: Pipeline) -> tuple[Any, AffineMap | None]:
-    """Fold the leading linear steps into one."""
+    """Compose the leading linear steps of a pipeline into one map."""
     steps = [(name, step) for name, step in pipeline.steps if step not in (None, "passthrough")]
-    before: AffineMap | None = None
+    preprocessing: AffineMap | None = None
     for place, (_, step) in enumerate(steps[:-1]):
         affine = as_affine(step)
         if affine is None:
-            return Pipeline(steps[place:]), before
-        before = affine if before is None else before.then(affine)
+            return Pipeline(steps[place:]), preprocessing
+        preprocessing = affine if preprocessing is None else preprocessing.then(affine)
     model, inner = unwrap(steps[-1][1])
     if inner is None:
-        return model, before
-    return model, inner if before is None else before.then(inner)
+        return model, preprocessing
+    return model, inner if preprocessing is None else preprocessing.then(inner)
 
 
 @singledispatch
@@ -56,7 +59,7 @@ def as_affine(step: Any) -> AffineMap | None:
 
 @as_affine.register
 def _(step: str) -> AffineMap | None:
-    """Leave ``"passthrough"`` to the pipeline, which skips it."""
+    """Return None for ``"passthrough"``, which pipelines skip themselves."""
     return None
 
 
@@ -96,18 +99,18 @@ def _(step: FunctionTransformer) -> AffineMap | None:
 
 @as_affine.register
 def _(step: SelectorMixin) -> AffineMap:
-    kept = step.get_support(indices=True)
+    columns = step.get_support(indices=True)
     n_features = step.n_features_in_
-    picks = sparse.eye_array(n_features, format="csc")[:, kept]
-    return AffineMap(np.zeros(n_features), picks.tocsr())
+    selection = sparse.eye_array(n_features, format="csc")[:, columns]
+    return AffineMap(np.zeros(n_features), selection.tocsr())
 
 
 @as_affine.register(PCA)
 @as_affine.register(IncrementalPCA)
 def _(step: PCA | IncrementalPCA) -> AffineMap:
-    # As scikit-learn: a component without variance is divided by next to nothing, not by nothing.
-    least = np.finfo(step.explained_variance_.dtype).eps
-    scale = 1 / np.sqrt(np.maximum(step.explained_variance_, least)) if step.whiten else 1.0
+    # As in scikit-learn, so that a component without variance is not divided by zero.
+    min_variance = np.finfo(step.explained_variance_.dtype).eps
+    scale = 1 / np.sqrt(np.maximum(step.explained_variance_, min_variance)) if step.whiten else 1.0
     return AffineMap(step.mean_.astype(float), (step.components_.T * scale).astype(float))
 
 
@@ -128,12 +131,12 @@ def _(step: ColumnTransformer) -> AffineMap | None:
             continue
         is_plain = isinstance(inner, str) and inner == "passthrough"
         part = AffineMap.identity(len(columns)) if is_plain else as_affine(inner)
-        # A feature that two parts shift differently has no one shift.
+        # An affine map has one shift for each feature, and two parts may shift one differently.
         if part is None or np.any(shift[columns]):
             return None
         shift[columns] = part.shift
-        picks = sparse.eye_array(n_features, format="csc")[:, columns]
-        blocks.append(sparse.csr_array(picks @ part.matrix))
+        selection = sparse.eye_array(n_features, format="csc")[:, columns]
+        blocks.append(sparse.csr_array(selection @ part.matrix))
     return AffineMap(shift, sparse.hstack(blocks, format="csr")) if blocks else None
 
 
