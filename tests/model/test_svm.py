@@ -93,9 +93,7 @@ def test_gradients_agree_with_central_differences(parameters, n_classes):
 
 def test_an_svm_needs_numpy_alone():
     code = "import sys, limes.model.svm; print({'scipy', 'sklearn', 'joblib'} & set(sys.modules))"
-    output = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "set()"
 
 
