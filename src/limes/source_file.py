@@ -233,7 +233,7 @@ def _read_linear(constants: Constants, arrays: Arrays) -> LinearSVC:
 
 
 def _read_logistic(constants: Constants, arrays: Arrays) -> OneVsRestClassifier:
-    """Return logistic regressions, one a class against the rest."""
+    """Return logistic regressions, one per class against the rest."""
     coef, intercept, classes = _check_linear(arrays)
     parts = [
         _fill(LogisticRegression(), coef_=slopes[None], intercept_=c[None], classes_=np.arange(2))

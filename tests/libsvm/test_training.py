@@ -20,7 +20,7 @@ def squared_hinge(margins):
     return np.maximum(0, 1 - margins) ** 2
 
 
-# Regulariser and loss of the solver types with one problem a class.
+# Regulariser and loss of the solver types with one problem per class.
 OBJECTIVES = {
     0: (lambda w: w @ w / 2, lambda margins: np.logaddexp(0, -margins)),
     1: (lambda w: w @ w / 2, squared_hinge),

@@ -192,7 +192,7 @@ class Neighbourhood:
     n_training: int
 
     def spread(self, values: Array) -> Any:
-        """Return one value a neighbour as a matrix with a column for each training row."""
+        """Return one value per neighbour as a matrix with a column for each training row."""
         if self.index is None:
             return values
         starts = np.arange(len(values) + 1) * values.shape[1]

@@ -31,7 +31,7 @@ def liblinear_classifier(
 ) -> ClassifierMixin:
     """Return the scikit-learn classifier that solves the problem of a LIBLINEAR solver type.
 
-    It is the linear baseline for kernel classifiers: one linear function a class.
+    It is the linear baseline for kernel classifiers: one linear function per class.
 
     Examples
     --------

@@ -86,7 +86,7 @@ class MulticlassSource(ABC):
 
     @abstractmethod
     def logits(self, X: Array) -> Array:
-        """Return one logit a class: (n_rows, n_classes).
+        """Return one logit per class: (n_rows, n_classes).
 
         A model is trained on them, so the largest should be that of ``predict_index``.
         """
@@ -142,7 +142,7 @@ class RescaledSource(MulticlassSource):
         return self.source.calibrated_probabilities(_undo(X, self.rescaling))
 
     def logits(self, X: Array) -> Array:
-        """Return one logit a class."""
+        """Return one logit per class."""
         return self.source.logits(_undo(X, self.rescaling))
 
     def predict_index(self, X: Array) -> Indices:

@@ -152,7 +152,7 @@ class _BinaryProbabilities:
 
 
 class _NormalisedProbabilities:
-    """The probabilities of one process a class, each against the rest, divided by their sum."""
+    """The probabilities of one process per class, each against the rest, divided by their sum."""
 
     def __init__(self, processes: list[_LatentProcess]) -> None:
         self.processes = processes

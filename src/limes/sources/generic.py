@@ -103,7 +103,7 @@ def _from_decision_function(model: Any, context: SourceContext) -> LogitSource:
 
 
 def _from_function(function: Callable[[Array], Array], context: SourceContext) -> LogitSource:
-    """Take a function of rows: decision values of two classes, or one score a class."""
+    """Take a function of rows: decision values of two classes, or one score per class."""
 
     def scores(X: Array) -> Array:
         return _one_score_per_class(np.asarray(function(X), dtype=np.float64))

@@ -1,4 +1,4 @@
-"""Sources with a logit a class: probabilities, scores, linear classifiers."""
+"""Sources with a logit per class: probabilities, scores, linear classifiers."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -124,7 +124,7 @@ class LogitSource(MulticlassSource):
         return softmax(self.logits(X), axis=1)
 
     def logits(self, X: Array) -> Array:
-        """Return one logit a class."""
+        """Return one logit per class."""
         return self._logits(X)
 
     def predict_index(self, X: Array) -> Indices:
@@ -167,7 +167,7 @@ class _LogitBorder(Source):
 
 @dataclass(frozen=True, eq=False)
 class LinearScores:
-    """One linear function a class; that of the first of two classes is 0."""
+    """One linear function per class; that of the first of two classes is 0."""
 
     # Shape (n_classes, n_features).
     coefficients: Array
