@@ -28,8 +28,8 @@ from limes.sources.base import SourceContext, as_source, training_rows
 from limes.sources.generic import CentralDifferences
 from limes.sources.logits import LogitSource
 
-# With 48 nodes the mean of a sigmoid under a Gaussian has an error below 1e-9 for variances up to 4,
-# 2e-6 up to 9 and 2e-4 up to 25; at 200 it is 0.02.
+# With 48 nodes the mean of a sigmoid under a Gaussian has an error below 1e-9 for variances to 4,
+# 2e-6 to 9 and 2e-4 to 25; at 200 it is 0.02.
 NODES, NODE_WEIGHTS = np.polynomial.hermite_e.hermegauss(48)
 NODE_WEIGHTS = NODE_WEIGHTS / NODE_WEIGHTS.sum()
 # Kernel values in a block: 32 MB of float64.
