@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from limes.model.affine import is_sparse, to_dense
 from limes.model.coupling import class_pairs
 from limes.model.kernels import CompiledKernelVectors, Kernel, KernelVectors, kernel_vectors
 
@@ -162,7 +163,7 @@ class TrainedSvm:
 
     def _check_rows(self, X: Any) -> Any:
         """Return the rows as an array or a CSR matrix with the right number of features."""
-        rows = X.tocsr() if hasattr(X, "toarray") else np.asarray(X, dtype=np.float64)
+        rows = X.tocsr() if is_sparse(X) else np.asarray(X, dtype=np.float64)
         if rows.ndim != 2 or rows.shape[1] != self.n_features:
             raise ValueError(
                 f"X must have shape (n_rows, {self.n_features}), as the support vectors have, "
@@ -178,7 +179,7 @@ class TrainedSvm:
         n_block = min(part.block_rows() for part, _ in classes)
         for start in range(0, rows.shape[0], n_block):
             block = slice(start, start + n_block)
-            yield block, vectors.augment(_to_dense(rows[block]))
+            yield block, vectors.augment(to_dense(rows[block]))
 
     def _check_shapes(self) -> None:
         """Raise an error that names the array whose shape does not fit the others."""
@@ -194,8 +195,3 @@ class TrainedSvm:
             shape = getattr(self, name).shape
             if shape != expected or (name == "vectors" and len(expected) != 2):
                 raise ValueError(f"{name} must have shape {expected!r}, got {shape!r}.")
-
-
-def _to_dense(array: Any) -> Array:
-    """Return an array or a sparse matrix as a dense array."""
-    return np.asarray(array.toarray() if hasattr(array, "toarray") else array, dtype=np.float64)

@@ -163,12 +163,12 @@ class _RescaledBorder(Source):
     def decision_and_gradient(self, X: Array) -> tuple[Array, Array]:
         """Return the same with gradients by the rescaled rows."""
         values, gradients = self.source.decision_and_gradient(_undo(X, self.rescaling))
-        return values, gradients / self.rescaling.matrix.diagonal()
+        return values, gradients / self.rescaling.scale
 
 
 def _undo(X: Array, rescaling: AffineMap) -> Array:
     """Return rows as they were before rescaling."""
-    return X / rescaling.matrix.diagonal() + rescaling.shift
+    return X / rescaling.scale + rescaling.shift
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,10 +1,10 @@
 """Take a classifier out of pipelines and searches, linear steps before it as an `AffineMap`."""
 
+from dataclasses import replace
 from functools import singledispatch
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA, IncrementalPCA, TruncatedSVD
 from sklearn.feature_selection import SelectorMixin
@@ -19,6 +19,7 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 
+from limes._typing import Array
 from limes.model.affine import AffineMap
 
 
@@ -99,10 +100,7 @@ def _(step: FunctionTransformer) -> AffineMap | None:
 
 @as_affine.register
 def _(step: SelectorMixin) -> AffineMap:
-    columns = step.get_support(indices=True)
-    n_features = step.n_features_in_
-    selection = sparse.eye_array(n_features, format="csc")[:, columns]
-    return AffineMap(np.zeros(n_features), selection.tocsr())
+    return AffineMap.selection(step.n_features_in_, step.get_support(indices=True))
 
 
 @as_affine.register(PCA)
@@ -124,7 +122,7 @@ def _(step: TruncatedSVD) -> AffineMap:
 def _(step: ColumnTransformer) -> AffineMap | None:
     n_features = step.n_features_in_
     shift = np.zeros(n_features)
-    blocks = []
+    parts: list[AffineMap] = []
     for name, inner, _ in step.transformers_:
         columns = step._transformer_to_input_indices.get(name, [])
         if (isinstance(inner, str) and inner == "drop") or not len(columns):
@@ -135,9 +133,20 @@ def _(step: ColumnTransformer) -> AffineMap | None:
         if part is None or np.any(shift[columns]):
             return None
         shift[columns] = part.shift
-        selection = sparse.eye_array(n_features, format="csc")[:, columns]
-        blocks.append(sparse.csr_array(selection @ part.matrix))
-    return AffineMap(shift, sparse.hstack(blocks, format="csr")) if blocks else None
+        selection = AffineMap.selection(n_features, columns)
+        parts.append(selection.then(replace(part, shift=0 * part.shift)))
+    return _concatenate_outputs(shift, parts) if parts else None
+
+
+def _concatenate_outputs(shift: Array, parts: list[AffineMap]) -> AffineMap:
+    """Return the map with the outputs of several maps, and one shift for all."""
+    if any(part.is_dense for part in parts):
+        return AffineMap(shift, np.hstack([part.to_matrix() for part in parts]))
+    return AffineMap(
+        shift,
+        columns=np.concatenate([part.columns for part in parts]),
+        scale=np.concatenate([part.scale for part in parts]),
+    )
 
 
 @as_affine.register
