@@ -117,7 +117,7 @@ VALID = {
 def test_an_inconsistent_file_is_refused_in_one_line(header, arrays, tmp_path):
     full = {"source": "kde", "plain": {"bandwidth": 2.0}, "names": list(arrays), **header}
     with (tmp_path / "m").open("wb") as stream:
-        write_container(stream, full, list(arrays.values()))
+        write_container(stream, full, list(arrays.values()), version=1)
     with pytest.raises(ValueError, match="m, byte ") as caught:
         read_source(tmp_path / "m")
     assert "\n" not in str(caught.value)
@@ -126,7 +126,7 @@ def test_an_inconsistent_file_is_refused_in_one_line(header, arrays, tmp_path):
 def test_the_file_that_the_inconsistent_ones_derive_from_is_read(tmp_path):
     header = {"source": "kde", "plain": {"bandwidth": 2.0}, "names": list(VALID)}
     with (tmp_path / "m").open("wb") as stream:
-        write_container(stream, header, list(VALID.values()))
+        write_container(stream, header, list(VALID.values()), version=1)
     assert_array_equal(read_source(tmp_path / "m")[0].predict([[1.0], [8.0]]), [1, 2])
 
 
