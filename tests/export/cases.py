@@ -323,15 +323,15 @@ def is_uncertain(fast, X, dtype):
     unit = (2 * packed.n_features + 8) * eps
     is_tie, bounds = np.zeros(len(X), bool), []
     for one in packed.maps:
-        scores = one.biases - z @ one.weights.T
-        error = unit * (np.abs(one.biases) + z_size @ np.abs(one.weights).T)
+        scores = one.biases - z @ one.points.T
+        error = unit * (np.abs(one.biases) + z_size @ np.abs(one.points).T)
         order = np.argsort(scores, axis=1, kind="stable")[:, : one.n_blended + 1]
         gaps = np.take_along_axis(scores, order, 1)
         slack = 2 * np.take_along_axis(error, order, 1).max(axis=1)
         if one.n_points > 1 and one.n_blended == 1:
             is_tie |= gaps[:, 1] - gaps[:, 0] <= slack
         near = order[:, : one.n_blended]
-        functions, offsets = one.functions[near], one.offsets[near]
+        functions, offsets = one.slopes[near], one.offsets[near]
         each = np.einsum("nk,nick->nic", t, functions) + offsets
         each_size = np.einsum("nk,nick->nic", size, np.abs(functions)) + np.abs(offsets)
         bound = unit * each_size.max(axis=1)

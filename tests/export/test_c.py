@@ -8,7 +8,7 @@ from numpy.testing import assert_array_equal
 from sklearn.svm import SVC
 
 from limes import BorderMap, BordersClassifier, accelerate
-from limes.export.c import comment, constant_bytes, number, text, to_c
+from limes.export.c import c_comment, c_number, c_string, constant_bytes, to_c
 from limes.model.file import StoredModel, restore
 from limes.model.schemes import PairwiseScheme
 from tests.export.cases import (
@@ -160,8 +160,8 @@ def test_every_constant_keeps_every_bit(tmp_path):
     #include <stdio.h>
     #include "model.h"
     int main(void) {
-        fwrite(limes_model_functions, sizeof limes_model_functions, 1, stdout);
-        return limes_model_predict(limes_model_functions) < 0;
+        fwrite(limes_model_slopes, sizeof limes_model_slopes, 1, stdout);
+        return limes_model_predict(limes_model_slopes) < 0;
     }
     """
     program = compiled(tmp_path, to_c(fast), main=main)
@@ -279,13 +279,13 @@ def test_numbers_are_read_as_the_same_bits():
     rng = np.random.default_rng(0)
     bits = rng.integers(0, 2**32, size=2000, dtype=np.uint32).view(np.float32)
     for value in bits[np.isfinite(bits)]:
-        assert np.float32(number(value).removesuffix("f")) == value
+        assert np.float32(c_number(value).removesuffix("f")) == value
     for value in (0.0, -0.0, 1.0, 1e9, 123456789.5, 1e-320, 1.7976931348623157e308):
-        assert float(number(np.float64(value))) == value
-        assert re.fullmatch(r"-?\d+(\.\d+|(\.\d+)?e[+-]?\d+)", number(np.float64(value)))
+        assert float(c_number(np.float64(value))) == value
+        assert re.fullmatch(r"-?\d+(\.\d+|(\.\d+)?e[+-]?\d+)", c_number(np.float64(value)))
 
 
 def test_text_in_code_and_comments_is_plain():
-    assert text("??=") == '"\\077\\077="'
-    assert "*/" not in comment("a*/b")
-    assert "\n" not in comment("a\nb")
+    assert c_string("??=") == '"\\077\\077="'
+    assert "*/" not in c_comment("a*/b")
+    assert "\n" not in c_comment("a\nb")

@@ -156,7 +156,7 @@ class TestBadInput:
 
         own = fitted(binary).scheme_
         stored = StoredModel(Other(own.maps, 2), np.arange(2), 2)
-        with pytest.raises(ValueError, match=r"knows the schemes \[.*\], got 'other'"):
+        with pytest.raises(ValueError, match=r"supports the schemes \[.*\], got 'other'"):
             to_onnx(restore(stored, BordersClassifier()))
 
     def test_numbers_beyond_float32_are_refused(self):

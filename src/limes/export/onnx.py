@@ -254,7 +254,7 @@ def _group_values(graph: Graph, maps: list[PackedMap], centered: str, searched: 
 
 def _constant_values(graph: Graph, maps: list[PackedMap], centered: str) -> str:
     """Add the values of maps with a single point, which is always the nearest."""
-    functions = np.concatenate([one.functions[0] for one in maps])
+    functions = np.concatenate([one.slopes[0] for one in maps])
     offsets = np.concatenate([one.offsets[0] for one in maps])
     products = graph.add("MatMul", centered, graph.number(functions.T))
     return graph.add("Add", products, graph.number(offsets))
@@ -263,11 +263,11 @@ def _constant_values(graph: Graph, maps: list[PackedMap], centered: str) -> str:
 def _scores(graph: Graph, maps: list[PackedMap], n_points: int, searched: str) -> str:
     """Add the scores of all points: (n_rows, n_maps, n_points)."""
     shape = len(maps), n_points
-    weights = np.zeros((*shape, maps[0].weights.shape[1]))
+    weights = np.zeros((*shape, maps[0].points.shape[1]))
     # Places without a point have a score that never is the lowest.
     biases = np.full(shape, np.finfo(graph.dtype).max)
     for place, one in enumerate(maps):
-        weights[place, : one.n_points] = one.weights
+        weights[place, : one.n_points] = one.points
         biases[place, : one.n_points] = one.biases
     products = graph.add("MatMul", searched, graph.number(weights.reshape(-1, weights.shape[2]).T))
     scores = graph.add("Sub", graph.number(biases.ravel()), products)
@@ -295,11 +295,11 @@ def _point_values(
     graph: Graph, maps: list[PackedMap], n_points: int, near: str, centered: str
 ) -> str:
     """Add the values of some points of each map: (n_rows, n_maps, n_near, n_values)."""
-    n_values, n_features = maps[0].functions.shape[1:]
+    n_values, n_features = maps[0].slopes.shape[1:]
     functions = np.zeros((len(maps), n_points, n_values, n_features))
     offsets = np.zeros((len(maps), n_points, n_values))
     for place, one in enumerate(maps):
-        functions[place, : one.n_points] = one.functions
+        functions[place, : one.n_points] = one.slopes
         offsets[place, : one.n_points] = one.offsets
     firsts = n_points * np.arange(len(maps)).reshape(-1, 1)
     places = graph.add("Add", near, graph.integers(firsts))
