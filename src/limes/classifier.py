@@ -31,7 +31,7 @@ from limes.model.model import (
     threads_for,
 )
 from limes.model.schemes import SCHEMES, Scheme
-from limes.report import Report, compare, pickled_size
+from limes.report import ComparedModel, Comparison, compare, pickled_size
 from limes.sources.generic import with_feature_names
 from limes.sources.pipelines import unwrap
 
@@ -303,7 +303,7 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         return self.scheme_.predictor(self.classes_.tolist())
 
-    def report(self, X: ArrayLike, y: ArrayLike | None = None) -> Report:
+    def report(self, X: ArrayLike, y: ArrayLike | None = None) -> Comparison:
         """Compare with the source: skill, agreement, time and size.
 
         Parameters
@@ -315,7 +315,7 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
         Returns
         -------
-        Report
+        Comparison
             Print it to read a table.
         """
         rows = check_rows(self, X)
@@ -324,14 +324,14 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
                 "report compares with the source, which a model file does not keep. Set "
                 "estimator_ to the fitted source, or compare labels with limes.scores."
             )
-        return compare(
+        source = ComparedModel(
+            type(unwrap(self.estimator_)[0]).__name__,
             self._predict_by_source,
-            self.predict,
-            rows,
-            None if y is None else np.asarray(y),
-            names=(type(unwrap(self.estimator_)[0]).__name__, self.scheme_.name),
-            sizes=(pickled_size(self.estimator_), self.scheme_.n_bytes),
+            pickled_size(self.estimator_) or None,
         )
+        fast = ComparedModel(f"borders ({self.scheme_.name})", self.predict, self.scheme_.n_bytes)
+        truth = None if y is None else np.asarray(y)
+        return compare(fast, source, rows, truth, classes=self.classes_)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write all that predicts to one file, for ``limes.load``; the source is left out.

@@ -60,7 +60,7 @@ def to_c(
     >>> X, y = make_moons(200, random_state=0)
     >>> fast = BordersClassifier(n_borders=20, random_state=0).fit(X, y)
     >>> print(to_c(fast, name="moons", max_bytes=2048).splitlines()[3])
-     * Constants: 490 bytes. Stack of a prediction: about 12 bytes of arrays.
+     * Constants: 490 bytes. Stack of a prediction: about 80 bytes of arrays.
     """
     scheme, name = fitted_scheme(fast), _check_name(name)
     if scheme.name not in SCHEMES:
@@ -104,16 +104,16 @@ def constant_bytes(fast: BordersClassifier, *, dtype: str | None = None) -> int:
 
 
 def render(template: str, flags: Mapping[str, bool], fields: Mapping[str, object]) -> str:
-    """Return a template with its conditional sections selected and its fields filled in.
+    r"""Return a template with its conditional sections selected and its fields filled in.
 
     Lines between ``@if flag@`` or ``@if not flag@`` and ``@end@`` belong to a section, which can
     have an ``@else@`` and other sections inside.
 
     Examples
     --------
-    >>> template = "@if small@\\nint @name@;\\n@else@\\nlong @name@;\\n@end@\\n"
+    >>> template = "@if small@\nint @name@;\n@else@\nlong @name@;\n@end@\n"
     >>> render(template, {"small": False}, {"name": "a"})
-    'long a;\\n'
+    'long a;\n'
     """
     lines: list[str] = []
     # Whether each section around the line is used.
