@@ -22,10 +22,10 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F
 CURVE_COLOURS = COLOURS[:1] + COLOURS[2:]
 # Points along each axis at which the model is evaluated for the regions.
 GRID = 400
-# Border points drawn in a plane of many features: the nearest ones; more would hide each other.
+# Border points drawn by draw_plane: those nearest to the plane; more would hide each other.
 MAX_POINTS = 200
 # Length of an arrow, as a share of the longer axis.
-ARROW_LENGTH = 0.035
+ARROW_LENGTH = 0.027
 
 
 def draw_borders(fast: BordersClassifier, X: ArrayLike, y: ArrayLike, ax: "Axes") -> None:
@@ -47,7 +47,11 @@ def draw_borders(fast: BordersClassifier, X: ArrayLike, y: ArrayLike, ax: "Axes"
         raise ValueError(f"X must have 2 features to be drawn, got the shape {X.shape!r}.")
     low, high = X.min(axis=0), X.max(axis=0)
     margin = 0.05 * (high - low)
-    _draw_scene(fast, find_plane(X), X, y, (low - margin, high + margin), ax)
+    plane = find_plane(X)
+    _draw_regions(fast, plane, (low - margin, high + margin), ax)
+    _draw_rows(fast, plane.project(X), y, ax)
+    _draw_points(*points_near(fast, plane), ax)
+    ax.set(xlabel=plane.names[0], ylabel=plane.names[1])
     ax.legend(loc="best", fontsize="small", framealpha=0.9)
 
 
@@ -75,9 +79,12 @@ def draw_plane(fast: BordersClassifier, X: Array, y: Labels, ax: "Axes") -> "Pla
     # Outliers would shrink the rest.
     low, high = np.percentile(plane.project(X), [0.5, 99.5], axis=0)
     margin = 0.08 * np.maximum(high - low, 1e-12)
-    _draw_scene(fast, plane, X, y, (low - margin, high + margin), ax)
+    _draw_regions(fast, plane, (low - margin, high + margin), ax)
+    _draw_rows(fast, plane.project(X), y, ax)
+    _draw_points(*points_near(fast, plane, max_points=MAX_POINTS), ax)
+    ax.set(xlabel=plane.names[0], ylabel=plane.names[1])
     if len(fast.classes_) <= len(COLOURS):
-        ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1), frameon=False, markerscale=1.5)
+        ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1), frameon=False, markerscale=2.5)
     return plane
 
 
@@ -94,7 +101,8 @@ def draw_candidates(fast: BordersClassifier, ax: "Axes | None" = None) -> "Axes"
     Returns
     -------
     matplotlib.axes.Axes
-        The same. A candidate that never differed from the source is drawn at its standard error.
+        The same. A candidate that never differed from the source is drawn at a tenth of its
+        standard error.
     """
     candidates = sorted(fast.tradeoff_, key=lambda candidate: candidate.cost)
     if not candidates:
@@ -216,56 +224,19 @@ def find_plane(X: Array, names: tuple[str, ...] | None = None) -> Plane:
     return Plane(mean, deviation, components.components_, titles, share)
 
 
-def points_near(fast: BordersClassifier, plane: Plane) -> tuple[Array, Array]:
-    """Return positions of the border points nearest to a plane, and directions across the border.
-
-    Points of two features are all in the plane, and none is left out.
-    """
+def points_near(
+    fast: BordersClassifier, plane: Plane, *, max_points: int | None = None
+) -> tuple[Array, Array]:
+    """Return positions of the border points nearest to a plane, and their directions in it."""
     points, directions = border_points(fast)
-    if points.shape[1] > 2:
-        nearest = np.argsort(plane.distances(points), kind="stable")[:MAX_POINTS]
-        points, directions = points[nearest], directions[nearest]
-    return plane.project(points), _unit(plane.project_gradients(directions))
-
-
-def _draw_scene(
-    fast: BordersClassifier, plane: Plane, X: Array, y: Labels, box: tuple[Array, Array], ax: "Axes"
-) -> None:
-    """Draw regions, rows, border points and arrows in a box of the plane."""
-    _draw_regions(fast, plane, box, ax)
-    positions = plane.project(X)
-    for place, label in enumerate(fast.classes_):
-        has_label = y == label
-        ax.scatter(
-            positions[has_label, 0],
-            positions[has_label, 1],
-            s=7,
-            alpha=0.55,
-            linewidths=0,
-            color=COLOURS[place % len(COLOURS)],
-            label=f"rows of class {label}",
-        )
-    points, directions = points_near(fast, plane)
-    label = f"{len(points)} border point" + "s" * (len(points) > 1)
-    ax.scatter(points[:, 0], points[:, 1], s=10, color="black", zorder=3, label=label)
-    (left, bottom), (right, top) = box
-    length = ARROW_LENGTH * max(right - left, top - bottom)
-    ax.quiver(
-        *points.T,
-        *(length * directions).T,
-        angles="xy",
-        scale_units="xy",
-        scale=1,
-        width=0.0025,
-        zorder=3,
-    )
-    ax.set(xlim=(left, right), ylim=(bottom, top), xlabel=plane.names[0], ylabel=plane.names[1])
+    nearest = np.argsort(plane.distances(points), kind="stable")[:max_points]
+    return plane.project(points[nearest]), _unit(plane.project_gradients(directions[nearest]))
 
 
 def _draw_regions(
     fast: BordersClassifier, plane: Plane, box: tuple[Array, Array], ax: "Axes"
 ) -> None:
-    """Shade the predictions of the model in a box of the plane."""
+    """Shade the predictions of the model in a box of the plane, and show nothing but the box."""
     from matplotlib.colors import ListedColormap
 
     low, high = box
@@ -281,8 +252,41 @@ def _draw_regions(
         cmap=ListedColormap([COLOURS[place % len(COLOURS)] for place in range(n_classes)]),
         vmin=-0.5,
         vmax=n_classes - 0.5,
-        alpha=0.18,
+        alpha=0.2,
         interpolation="nearest",
+    )
+    ax.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
+    ax.set_autoscale_on(False)
+
+
+def _draw_rows(fast: BordersClassifier, positions: Array, y: Labels, ax: "Axes") -> None:
+    """Draw rows in the colours of their classes."""
+    for place, label in enumerate(fast.classes_):
+        has_label = y == label
+        ax.scatter(
+            positions[has_label, 0],
+            positions[has_label, 1],
+            s=7,
+            alpha=0.55,
+            linewidths=0,
+            color=COLOURS[place % len(COLOURS)],
+            label=f"rows of class {label}",
+        )
+
+
+def _draw_points(points: Array, directions: Array, ax: "Axes") -> None:
+    """Draw border points, and an arrow across the border at each."""
+    label = f"{len(points)} border point" + "s" * (len(points) > 1)
+    ax.scatter(points[:, 0], points[:, 1], s=8, color="black", zorder=3, label=label)
+    length = ARROW_LENGTH * max(np.ptp(ax.get_xlim()), np.ptp(ax.get_ylim()))
+    ax.quiver(
+        *points.T,
+        *(length * directions).T,
+        angles="xy",
+        scale_units="xy",
+        scale=1,
+        width=0.002,
+        zorder=3,
     )
 
 
@@ -306,11 +310,11 @@ def _unit(vectors: Array) -> Array:
 
 
 def _disagreement(candidate: Any) -> float:
-    """Return the share of rows that differ from the source, at least its standard error.
+    """Return the share of rows that differ from the source, at least a tenth of its error.
 
     A logarithmic axis has no zero.
     """
-    return float(max(1 - candidate.agreement, candidate.error))
+    return float(max(1 - candidate.agreement, 0.1 * candidate.error))
 
 
 def _name_candidates(candidates: list[Any], ax: "Axes") -> None:
