@@ -62,8 +62,8 @@ def test_the_direction_at_a_point_of_a_shared_map_is_that_of_the_two_highest_fun
     shared = accelerate(SVC(gamma=0.1).fit(X, y), X, scheme="shared", n_borders=8, random_state=0)
     points, directions = border_points(shared)
     border_map = shared.scheme_.maps[0]
-    values = np.einsum("ijk,ij->ik", border_map.normals, points) + border_map.offsets
-    moved = np.einsum("ijk,ij->ik", border_map.normals, points + 1e-3 * directions)
+    values = np.einsum("ikj,ij->ik", border_map.slopes, points) + border_map.offsets
+    moved = np.einsum("ikj,ij->ik", border_map.slopes, points + 1e-3 * directions)
     moved += border_map.offsets
     second, first = np.argsort(values, axis=1)[:, -2:].T
     at = np.arange(len(points))
@@ -83,7 +83,7 @@ def test_a_plane_keeps_rows_in_it_in_place():
 
 def test_every_scheme_of_the_candidates_has_a_line_and_the_selected_one_a_ring(fast):
     drawn = copy(fast)
-    drawn.tradeoff_ = [
+    drawn.candidates_ = [
         Candidate("shared", 4, 1, 10, 0.9, 0.01),
         Candidate("shared", 16, 1, 100, 0.99, 0.01, True),
         Candidate("pairwise", 64, 1, 1000, 0.98, 0.01),

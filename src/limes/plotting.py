@@ -104,10 +104,10 @@ def draw_candidates(fast: BordersClassifier, ax: "Axes | None" = None) -> "Axes"
         The same. A candidate that never differed from the source is drawn at a tenth of its
         standard error.
     """
-    candidates = sorted(fast.tradeoff_, key=lambda candidate: candidate.cost)
+    candidates = sorted(fast.candidates_, key=lambda candidate: candidate.cost)
     if not candidates:
         raise ValueError(
-            "there is no trade-off to draw, tradeoff_ is []: fit with scheme='auto' or 'shared'."
+            "there is no trade-off to draw, candidates_ is []: fit with scheme='auto' or 'shared'."
         )
     if ax is None:
         import matplotlib.pyplot as plt
@@ -121,7 +121,10 @@ def draw_candidates(fast: BordersClassifier, ax: "Axes | None" = None) -> "Axes"
             [candidate.cost for candidate in shown],
             misses,
             # A bar down to zero has no end on a logarithmic axis.
-            yerr=[min(one.error, 0.9 * miss) for one, miss in zip(shown, misses, strict=True)],
+            yerr=[
+                min(candidate.agreement_error, 0.9 * miss)
+                for candidate, miss in zip(shown, misses, strict=True)
+            ],
             color=CURVE_COLOURS[place % len(CURVE_COLOURS)],
             marker="o",
             capsize=3,
@@ -292,15 +295,15 @@ def _draw_points(points: Array, directions: Array, ax: "Axes") -> None:
 
 def _points_and_gradients(border_map: BorderMap) -> tuple[Array, Array]:
     """Return the points of a map as raw rows, and the gradient across the border at each."""
-    before, points = border_map.before, border_map.points
-    rows = points if before is None else before.undo(points)
-    normals = border_map.normals
+    preprocessing, rows, slopes = border_map.preprocessing, border_map.points, border_map.slopes
+    if preprocessing is not None:
+        rows = preprocessing.undo(rows)
     if border_map.n_outputs == 1:
-        return rows, normals[:, :, 0]
-    values = np.einsum("ijk,ij->ik", normals, rows) + border_map.offsets
+        return rows, slopes[:, 0]
+    values = np.einsum("ikj,ij->ik", slopes, rows) + border_map.offsets
     second, first = np.argsort(values, axis=1)[:, -2:].T
     numbers = np.arange(len(rows))
-    return rows, normals[numbers, :, first] - normals[numbers, :, second]
+    return rows, slopes[numbers, first] - slopes[numbers, second]
 
 
 def _unit(vectors: Array) -> Array:
@@ -314,7 +317,7 @@ def _disagreement(candidate: Any) -> float:
 
     A logarithmic axis has no zero.
     """
-    return float(max(1 - candidate.agreement, 0.1 * candidate.error))
+    return float(max(1 - candidate.agreement, 0.1 * candidate.agreement_error))
 
 
 def _name_candidates(candidates: list[Any], ax: "Axes") -> None:
@@ -327,7 +330,7 @@ def _name_candidates(candidates: list[Any], ax: "Axes") -> None:
         # Above and below in turn, so that neighbours do not overlap.
         shift = (6, -12 if place % 2 else 6)
         ax.annotate(name, at, xytext=shift, textcoords="offset points", fontsize=8)
-        if candidate.is_chosen:
+        if candidate.is_selected:
             ax.plot(*at, "o", ms=13, mfc="none", mec=COLOURS[1], mew=2, label="selected")
 
 

@@ -4,12 +4,13 @@ import pickle
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from limes._typing import Array, Labels
+from limes.renamed import refuse_old_name
 from limes.scores import uncertainty_of_counts
 from limes.timing import time_in_turns
 
@@ -159,8 +160,8 @@ class Comparison:
 
     if not TYPE_CHECKING:
 
-        def __getattr__(self, name: str) -> Any:
-            raise _missing(self, name, {"borders": "fast"})
+        def __getattr__(self, name: str) -> NoReturn:
+            refuse_old_name(self, name, {"borders": "fast"})
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,8 +215,8 @@ class ModelScores:
 
     if not TYPE_CHECKING:
 
-        def __getattr__(self, name: str) -> Any:
-            raise _missing(self, name, {"microseconds_a_row": "microseconds_per_row"})
+        def __getattr__(self, name: str) -> NoReturn:
+            refuse_old_name(self, name, {"microseconds_a_row": "microseconds_per_row"})
 
 
 @dataclass(frozen=True, eq=False)
@@ -470,14 +471,6 @@ def pickled_size(model: Any) -> int:
         return len(pickle.dumps(model, protocol=pickle.HIGHEST_PROTOCOL))
     except (pickle.PicklingError, AttributeError, TypeError):
         return 0
-
-
-def _missing(holder: object, name: str, renamed: dict[str, str]) -> AttributeError:
-    """Return the error for an attribute that is missing, with its new name if it was renamed."""
-    kind = type(holder).__name__
-    if name in renamed:
-        return AttributeError(f"{kind}.{name} was renamed: use {kind}.{renamed[name]}.")
-    return AttributeError(f"{kind!r} object has no attribute {name!r}")
 
 
 def _share(value: float) -> str:

@@ -144,7 +144,7 @@ def test_labels_with_markup_are_text_on_the_page(moons):
 def test_the_candidates_are_drawn_if_there_are_several(fast, moons):
     copy = limes.accelerate(fast.estimator_, moons[0], **QUICK)
     assert "Agreement against cost" not in Outline(html_report(copy, *moons)).headings
-    copy.tradeoff_ = [
+    copy.candidates_ = [
         Candidate("shared", 4, 1, 10, 0.9, 0.01),
         Candidate("shared", 16, 1, 100, 0.99, 0.01, True),
     ]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 import limes
 from limes.classifier import BordersClassifier
 from limes.export.packed import Packed, fitted_scheme, pack, resolve_dtype, unknown_scheme
-from limes.model.schemes import MARGIN, PairwiseScheme, Scheme, ShortlistScheme, TreeScheme
+from limes.model.schemes import WINNER_MARGIN, PairwiseScheme, Scheme, ShortlistScheme, TreeScheme
 
 # C's names for the two types of number.
 TYPES = {"float": "float32", "double": "float64"}
@@ -191,9 +191,9 @@ def _sizes(scheme: Scheme, packed: Packed) -> dict[str, int]:
     if packed.projection is not None:
         sizes["row_size"] += sizes["n_search"]
     if isinstance(scheme, ShortlistScheme):
-        sizes["max_classes"] = min(scheme.n_named, scheme.n_classes)
-        sizes["max_pairs"] = scheme.n_slots
-        sizes["n_values"] = scheme.n_classes + scheme.n_slots
+        sizes["max_classes"] = min(scheme.max_classes, scheme.n_classes)
+        sizes["max_pairs"] = scheme.max_pairs
+        sizes["n_values"] = scheme.n_classes + scheme.max_pairs
     return sizes
 
 
@@ -228,7 +228,7 @@ def _stack_bytes(scheme: Scheme, packed: Packed) -> int:
         decision += INDEX_BYTES * n_compared
     if isinstance(scheme, ShortlistScheme):
         evaluation += INDEX_BYTES * n_compared
-        decision += itemsize * (scheme.n_slots + 1) + INDEX_BYTES * n_compared
+        decision += itemsize * (scheme.max_pairs + 1) + INDEX_BYTES * n_compared
     return itemsize * sizes["n_values"] + max(evaluation, decision)
 
 
@@ -247,7 +247,7 @@ def _has_pairs(scheme: Scheme) -> bool:
 def _literals(scheme: Scheme, packed: Packed) -> dict[str, str]:
     """Return types, and numbers that stand in expressions."""
     real, is_double = packed.center.dtype.type, packed.center.dtype == np.float64
-    margin = max(MARGIN, 4 * float(np.finfo(real).eps))
+    margin = max(WINNER_MARGIN, 4 * float(np.finfo(real).eps))
     literals = {
         "real": "double" if is_double else "float",
         "exp": "exp" if is_double else "expf",
@@ -255,9 +255,9 @@ def _literals(scheme: Scheme, packed: Packed) -> dict[str, str]:
         "winner_margin": c_number(real(margin)),
     }
     if isinstance(scheme, ShortlistScheme):
-        literals["logit_margin"] = c_number(real(scheme.reach))
-        literals["pair_weight"] = c_number(real(scheme.trust))
-        literals["map_weight"] = c_number(real(0.5 * (1.0 - scheme.trust)))
+        literals["logit_margin"] = c_number(real(scheme.logit_margin))
+        literals["pair_weight"] = c_number(real(scheme.pair_weight))
+        literals["map_weight"] = c_number(real(0.5 * (1.0 - scheme.pair_weight)))
     return literals
 
 

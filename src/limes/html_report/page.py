@@ -253,7 +253,7 @@ def _reliability(comparison: Comparison) -> str:
 
 def _candidates(fast: Any) -> str:
     """Return the picture of the candidates, if the fit compared several."""
-    candidates = getattr(fast, "tradeoff_", None)
+    candidates = getattr(fast, "candidates_", None)
     if not candidates:
         return ""
     figure, axes = small_figure(6.4, 4.2)
