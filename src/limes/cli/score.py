@@ -13,15 +13,16 @@ from limes.cli.main import add_command, add_jobs, add_rows, row_options
 from limes.cli.models import OpenModel
 from limes.cli.terminal import Progress, show, table
 from limes.files import LabelCollector, RowOptions, join_labels, open_rows
-from limes.html_report import (
+from limes.report import (
     Comparison,
     ModelScores,
     PredictionCounter,
     PredictionCounts,
-    ask,
+    model_bytes,
+    model_name,
+    predict_all,
     time_models,
 )
-from limes.html_report.scores import name_of
 
 # Rows kept for timing and for the picture: the first ones, as many as this.
 N_KEPT = 5000
@@ -50,7 +51,6 @@ def add_parser(jobs: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Score a model."""
     from limes.cli.models import open_model
-    from limes.html_report import compare_answers
 
     models = [open_model(path, n_features=args.features) for path in _paths(args)]
     models[0].use_threads(args.jobs)
@@ -60,8 +60,10 @@ def run(args: argparse.Namespace) -> int:
     scored = score_file(models, args.rows, options)
     if args.html is not None:
         _write_page(args, models[0].model, scored)
-    result = compare_answers(scored.comparison)
-    show(result, _as_text(result), as_json=args.json)
+    comparison = scored.comparison
+    result = comparison.to_dict()
+    result["model"] = result.pop("fast")
+    show(result, f"{table(comparison.table())}\n{comparison.summary()}", as_json=args.json)
     return 0
 
 
@@ -78,29 +80,6 @@ def _write_page(args: argparse.Namespace, model: Any, scored: Any) -> None:
     page = render(model, *scored, title=f"{args.model.name} on {args.rows.name}")
     with atomic_write(args.html) as stream:
         stream.write(page.encode())
-
-
-def _as_text(result: dict[str, Any]) -> str:
-    """Return the scores as a table, the source before the model."""
-    models = [result[role] for role in ("source", "model") if role in result]
-    lines = (
-        ("accuracy", "accuracy", "{:.4f}"),
-        ("uncertainty_coefficient", "uncertainty coefficient", "{:.4f}"),
-        ("brier_score", "Brier score", "{:.4f}"),
-        ("microseconds_a_row", "microseconds a row", "{:.3g}"),
-        ("n_bytes", "size in bytes", "{:,}"),
-    )
-    rows = [["", *(one["name"] for one in models)]]
-    for key, label, form in lines:
-        cells = ["-" if one[key] is None else form.format(one[key]) for one in models]
-        rows.append([label, *cells])
-    text = table(rows)
-    if result["agreement"] is None:
-        return f"{text}\n{result['n_rows']} rows."
-    return (
-        f"{text}\nSame label on {result['agreement']:.2%} of {result['n_rows']} rows, "
-        f"{result['speed_up']:.3g} times as fast."
-    )
 
 
 class Scored(NamedTuple):
@@ -126,7 +105,7 @@ def score_file(models: list[OpenModel], path: Path, options: RowOptions) -> Scor
             given = []
             for place, model in enumerate(models):
                 models[place], X = model.take(batch.X, path)
-                labels, probabilities = ask(models[place].model, X)
+                labels, probabilities = predict_all(models[place].model, X)
                 tallies[place].add(batch.y, labels, probabilities)
                 given.append(labels)
             n_same += int(np.sum(given[0] == given[-1]))
@@ -173,11 +152,11 @@ def _compare(
     models: list[OpenModel], counted: list[PredictionCounts], n_same: int, X: Any
 ) -> Comparison:
     """Put answers and times together."""
-    fast, source = models[0].model, models[1].model if len(models) == 2 else None
     is_taken = all(model.takes_sparse for model in models) or not sparse.issparse(X)
-    times = time_models(fast, source, X if is_taken else X.toarray())
-    answers = [
-        ModelScores(name_of(model.model), own, *measured)
-        for model, own, measured in zip(models, counted, times, strict=True)
+    fitted = [model.model for model in models]
+    times = time_models([model.predict for model in fitted], X if is_taken else X.toarray())
+    scores = [
+        ModelScores(model_name(model), counts, microseconds, model_bytes(model))
+        for model, counts, microseconds in zip(fitted, counted, times, strict=True)
     ]
-    return Comparison(answers[0], answers[1] if source is not None else None, fast.classes_, n_same)
+    return Comparison(scores[0], scores[1] if len(scores) == 2 else None, n_same)
