@@ -24,8 +24,8 @@ def add_parser(commands: Any) -> None:
         "datasets",
         nargs="*",
         metavar="DATASET",
-        help="name of a dataset (see limes datasets) or file of rows with labels; default: only draw "
-        "results.csv",
+        help="name of a dataset (see limes datasets) or file of rows with labels; default: none, "
+        "results.csv is only drawn",
     )
     _add_files(parser)
     _add_settings(parser)

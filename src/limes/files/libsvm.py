@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse import csr_matrix
-from sklearn.datasets import load_svmlight_file
 
 from limes.files.batches import MAX_FEATURES, Batch, RowWriter
 from limes.files.streams import open_input
@@ -164,6 +163,8 @@ def _whole(numbers: NDArray[np.float64]) -> NDArray[np.int64]:
 
 def _parse_by_scikit_learn(text: bytes) -> Lines:
     """Parse without pyarrow."""
+    from sklearn.datasets import load_svmlight_file
+
     X, y = load_svmlight_file(BytesIO(text), dtype=np.float64, zero_based=True)
     return Lines(y, np.diff(X.indptr).astype(np.int64), X.indices.astype(np.int64), X.data)
 
