@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+import limes
 from limes.classifier import BordersClassifier
 from limes.cli.accelerate import LIMIT_OPTIONS, MODEL_OPTIONS
 from limes.cli.main import make_parser
@@ -21,9 +22,16 @@ def svm(tmp_path_factory, moons):
     return path
 
 
-def test_a_limit_of_the_cost_is_observed(svm, tmp_path, capsys):
+def test_a_limit_of_the_cost_is_observed_and_the_candidates_are_printed(svm, tmp_path, capsys):
     words = ("accelerate", svm / "svm.model", svm / "rows.svm", "-o", tmp_path / "fast.limes")
-    assert json.loads(output_of(capsys, *words, "--max-cost", "12", "--json"))["cost"] <= 12
+    text = output_of(capsys, *words, "--max-cost", "12")
+    assert limes.load(tmp_path / "fast.limes").cost_ <= 12
+    assert "skill loss" in text
+    assert text.count("selected") == 1
+
+
+def test_a_limit_that_no_model_meets_is_an_error(svm, tmp_path, capsys):
+    words = ("accelerate", svm / "svm.model", svm / "rows.svm", "-o", tmp_path / "fast.limes")
     assert "max_cost=1" in error_of(capsys, *words, "--max-cost", "1")
 
 
@@ -38,10 +46,3 @@ def test_given_options_are_used(svm, tmp_path, capsys):
     words = (svm / "svm.model", svm / "rows.svm", "-o", tmp_path / "fast.limes", *QUICK)
     result = json.loads(output_of(capsys, "accelerate", *words, "--json"))
     assert (result["scheme"], result["n_borders"]) == ("pairwise", 20)
-
-
-def test_the_candidates_are_printed_with_the_selected_one_marked(svm, tmp_path, capsys):
-    words = (svm / "svm.model", svm / "rows.svm", "-o", tmp_path / "fast.limes")
-    text = output_of(capsys, "accelerate", *words, "--max-cost", "12")
-    assert "skill loss" in text
-    assert text.count("selected") == 1

@@ -1,4 +1,4 @@
-"""The sample classes: densities that integrate to one, gradients, scores of the Bayes classifier."""
+"""The sample classes: densities that integrate to one, gradients, best scores."""
 
 import pickle
 
