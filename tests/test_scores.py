@@ -57,7 +57,7 @@ def test_uncertainty_coefficient_is_the_papers_formula(confusion):
 
 
 def test_uncertainty_coefficient_of_one_known_table():
-    # Half of each class is predicted exactly, the other half at random: H = log 2, H(i|j) = log(2)/2.
+    # Half of each class is predicted exactly, the rest at random: H = log 2, H(i|j) = log(2)/2.
     y_true, y_pred = labels_of([[2, 0, 2], [0, 2, 2]])
     assert_allclose(uncertainty_coefficient(y_true, y_pred), 0.5, rtol=1e-15)
 

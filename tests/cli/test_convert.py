@@ -14,8 +14,8 @@ def test_rows_are_converted_and_back(name, folder, tmp_path):
     run("convert", folder / "train.svm", tmp_path / name)
     run("convert", tmp_path / name, tmp_path / "back.svm")
     X, y, _ = read_rows(folder / "train.svm")
-    found, labels, _ = read_rows(tmp_path / "back.svm")
-    assert_allclose(found, X, rtol=1e-6)
+    X_read, labels, _ = read_rows(tmp_path / "back.svm")
+    assert_allclose(X_read, X, rtol=1e-6)
     assert_array_equal(labels, y)
 
 

@@ -29,8 +29,8 @@ def written_and_read(name, X, y, options=None):
         path = Path(folder, name)
         with create_rows(path) as writer:
             writer.write(X, y)
-        found, labels, _ = read_rows(path, options)
-    return found.toarray() if sparse.issparse(found) else found, labels
+        X_read, labels, _ = read_rows(path, options)
+    return X_read.toarray() if sparse.issparse(X_read) else X_read, labels
 
 
 @quick
@@ -39,16 +39,16 @@ def written_and_read(name, X, y, options=None):
 def test_numbers_are_read_to_the_last_bit(name, X, label):
     labels = np.full(len(X), label)
     options = RowOptions(n_features=X.shape[1]) if name == "rows.svm" else None
-    found, y = written_and_read(name, X, labels, options)
-    assert_array_equal(found, X)
+    X_read, y = written_and_read(name, X, labels, options)
+    assert_array_equal(X_read, X)
     assert_array_equal(y, labels)
 
 
 @quick
 @given(arrays(np.float32, SHAPES, elements=SMALL), st.integers(-(2**31) + 1, 2**31 - 1))
 def test_float32_is_read_from_libagf(X, label):
-    found, y = written_and_read("rows.vec", X, np.full(len(X), label))
-    assert_array_equal(found, X)
+    X_read, y = written_and_read("rows.vec", X, np.full(len(X), label))
+    assert_array_equal(X_read, X)
     assert_array_equal(y, np.full(len(X), label))
 
 
@@ -95,6 +95,6 @@ def test_text_is_read_as_by_scikit_learn_or_refused_by_both(lines):
         with pytest.raises(ValueError, match="each above the one before"):
             parse_lines(text, name="file", first_line=1)
         return
-    found = parse_lines(text, name="file", first_line=1)
-    assert_array_equal(found.labels, y)
-    assert_array_equal(found.rows(9).toarray()[:, : X.shape[1]], X.toarray())
+    parsed = parse_lines(text, name="file", first_line=1)
+    assert_array_equal(parsed.labels, y)
+    assert_array_equal(parsed.rows(9).toarray()[:, : X.shape[1]], X.toarray())

@@ -55,8 +55,8 @@ def dense(X):
 @pytest.mark.parametrize("name", NAMES)
 def test_rows_and_labels_are_read_as_written(name, numbers, tmp_path):
     X, y = numbers
-    found, labels, _ = read_rows(written(tmp_path / name, X, y))
-    assert_array_equal(dense(found), X)
+    X_read, labels, _ = read_rows(written(tmp_path / name, X, y))
+    assert_array_equal(dense(X_read), X)
     assert_array_equal(labels, y)
     assert labels.dtype == np.int64
 
@@ -67,8 +67,8 @@ def test_batches_are_written_to_one_file(name, numbers, tmp_path):
     with create_rows(tmp_path / name) as writer:
         for start in range(0, 50, 20):
             writer.write(X[start : start + 20], y[start : start + 20])
-    found, labels, _ = read_rows(tmp_path / name)
-    assert_array_equal(dense(found), X)
+    X_read, labels, _ = read_rows(tmp_path / name)
+    assert_array_equal(dense(X_read), X)
     assert_array_equal(labels, y)
 
 
@@ -119,9 +119,9 @@ def test_every_bit_of_a_number_is_kept(name, tmp_path):
 
 def test_sparse_rows_stay_sparse(tmp_path):
     X = sparse.random(200, 5000, density=0.01, format="csr", random_state=0)
-    found, _, _ = read_rows(written(tmp_path / "rows.svm", X, None), RowOptions(n_features=5000))
-    assert sparse.issparse(found)
-    assert (found != X).nnz == 0
+    X_read, _, _ = read_rows(written(tmp_path / "rows.svm", X, None), RowOptions(n_features=5000))
+    assert sparse.issparse(X_read)
+    assert (X_read != X).nnz == 0
 
 
 def test_float32_rows_stay_float32_in_parquet(numbers, tmp_path):
@@ -243,15 +243,15 @@ def test_libsvm_text_of_scikit_learn_is_read_as_by_scikit_learn(tmp_path):
     X = rng.normal(size=(300, 20)) * (rng.random((300, 20)) < 0.4)
     dump_svmlight_file(X, rng.integers(3, size=300), f"{tmp_path}/rows.svm", zero_based=False)
     expected, labels = load_svmlight_file(str(tmp_path / "rows.svm"))
-    found, y, _ = read_rows(tmp_path / "rows.svm")
-    assert_array_equal(dense(found), expected.toarray())
+    X_read, y, _ = read_rows(tmp_path / "rows.svm")
+    assert_array_equal(dense(X_read), expected.toarray())
     assert_array_equal(y, labels)
 
 
 def test_scikit_learn_reads_what_is_written(numbers, tmp_path):
     X, y = numbers
-    found, labels = load_svmlight_file(str(written(tmp_path / "rows.svm", X, y)), n_features=4)
-    assert_array_equal(found.toarray(), X)
+    X_read, labels = load_svmlight_file(str(written(tmp_path / "rows.svm", X, y)), n_features=4)
+    assert_array_equal(X_read.toarray(), X)
     assert_array_equal(labels, y)
 
 
@@ -335,8 +335,7 @@ def test_predictions_for_libagf_are_labels_and_confidence_ratings(tmp_path):
     ],
 )
 def test_labels_of_batches_become_one_type(parts, expected):
-    found = join_labels([np.array(part) for part in parts])
-    assert found.tolist() == expected
+    assert join_labels([np.array(part) for part in parts]).tolist() == expected
 
 
 @pytest.mark.parametrize(
@@ -365,10 +364,10 @@ def test_reading_libsvm_text_agrees_with_and_without_pyarrow(numbers, tmp_path):
         "X, y, _ = read_rows(sys.argv[1])\n"
         "print(X.tolist(), y.tolist())"
     )
-    found = subprocess.run(
+    done = subprocess.run(
         [sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True
     )
-    assert found.stdout.strip() == f"{dense(X).tolist()} {y.tolist()}"
+    assert done.stdout.strip() == f"{dense(X).tolist()} {y.tolist()}"
 
 
 def test_without_pyarrow_the_error_names_the_extra(tmp_path):
@@ -379,7 +378,7 @@ def test_without_pyarrow_the_error_names_the_extra(tmp_path):
         "sys.exit(main(['info', sys.argv[1]]))"
     )
     command = [sys.executable, "-c", code, str(tmp_path / "rows.csv")]
-    found = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert found.returncode == 2
-    assert "pip install 'limes[files]'" in found.stderr
-    assert found.stderr.count("\n") == 1
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "pip install 'limes[files]'" in done.stderr
+    assert done.stderr.count("\n") == 1

@@ -20,7 +20,7 @@ KERNELS = (
 
 
 def seeds():
-    """Return small models of all kernels, with two to four classes, with and without probabilities."""
+    """Return models of all kernels, of two to four classes, with and without probabilities."""
     rng = np.random.default_rng(0)
     return [written(rng, kernel, 2 + number % 3) for number, kernel in enumerate(KERNELS)]
 

@@ -3,6 +3,7 @@
 import argparse
 import sys
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -106,8 +107,8 @@ def _run_trials(args: argparse.Namespace) -> list[str]:
     from limes.research.paper.run import find_points, pending_steps, run_plan, write_points
 
     check_writable(args.output / "rows.csv")
-    needed = [one for name in args.table or () for one in EXPERIMENTS_OF_TABLE.get(name, ())]
-    experiments = tuple(dict.fromkeys(needed)) if args.table else EXPERIMENTS
+    needed = [EXPERIMENTS_OF_TABLE.get(name, ()) for name in args.table or ()]
+    experiments = tuple(dict.fromkeys(chain(*needed))) if args.table else EXPERIMENTS
     steps = make_plan(
         datasets=args.dataset, methods=args.method, experiments=experiments, is_quick=args.quick
     )
