@@ -12,6 +12,9 @@ from limes.files import create_rows
 from tests.cli.commands import QUICK, error_of, output_of, run
 
 
+pytest.importorskip("pyarrow")
+
+
 @pytest.fixture(scope="module")
 def svm(tmp_path_factory, moons):
     """Return a folder with rows of two classes and an SVM trained on them."""
@@ -46,3 +49,15 @@ def test_given_options_are_used(svm, tmp_path, capsys):
     words = (svm / "svm.model", svm / "rows.svm", "-o", tmp_path / "fast.limes", *QUICK)
     result = json.loads(output_of(capsys, "accelerate", *words, "--json"))
     assert (result["scheme"], result["n_borders"]) == ("pairwise", 20)
+    assert limes.load(tmp_path / "fast.limes").get_params()["n_borders"] == 20
+
+
+def test_the_file_has_the_names_of_the_columns_and_the_parameters(moons, tmp_path):
+    with create_rows(tmp_path / "rows.csv", names=["a", "b"]) as writer:
+        writer.write(*moons)
+    run("train", tmp_path / "rows.csv", "-o", tmp_path / "svm.model", "-q")
+    words = (tmp_path / "svm.model", tmp_path / "rows.csv", "-o", tmp_path / "fast.limes", *QUICK)
+    run("accelerate", *words)
+    fast = limes.load(tmp_path / "fast.limes")
+    assert fast.feature_names_in_.tolist() == ["a", "b"]
+    assert fast.get_params()["n_borders"] == 20

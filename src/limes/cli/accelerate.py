@@ -1,7 +1,7 @@
 """`limes accelerate`: replace a trained classifier by a fast one."""
 
 import argparse
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -92,12 +92,12 @@ def run(args: argparse.Namespace) -> int:
         fast = accelerate(
             source.model, X, y, random_state=args.seed, n_jobs=args.jobs, **parameters
         )
-    _set_names(fast, names)
+    fast = _with_names(fast, names)
     fast.save(args.output)
     result = {"model": str(args.output), **_describe(fast, args.output)}
-    trials = [asdict(trial) for trial in getattr(fast, "tradeoff_", [])]
-    text = "\n\n".join(filter(None, [pairs(result.items()), _candidates_text(trials)]))
-    show({**result, "tradeoff": trials}, text, as_json=args.json)
+    candidates = [asdict(candidate) for candidate in fast.candidates_]
+    text = "\n\n".join(filter(None, [pairs(result.items()), _candidates_text(candidates)]))
+    show({**result, "candidates": candidates}, text, as_json=args.json)
     return 0
 
 
@@ -125,12 +125,16 @@ def _labels_of_source(y: Any, classes: Any) -> Any:
     return y if y is not None and np.isin(y, classes).all() else None
 
 
-def _set_names(fast: Any, names: tuple[str, ...] | None) -> None:
-    """Store the names of the features, as a fit on a table does."""
+def _with_names(fast: Any, names: tuple[str, ...] | None) -> Any:
+    """Return the classifier with the names of its features, as after a fit on a table."""
     import numpy as np
 
-    if names is not None:
-        fast.feature_names_in_ = np.array(names, dtype=object)
+    from limes.classifier import BordersClassifier
+
+    if names is None:
+        return fast
+    model = replace(fast.model_, feature_names=np.array(names, dtype=object))
+    return BordersClassifier.from_model(model).set_params(**fast.get_params(deep=False))
 
 
 def _describe(fast: Any, path: Path) -> dict[str, Any]:
@@ -155,11 +159,11 @@ def _candidates_text(candidates: list[dict[str, Any]]) -> str:
     lines = [
         (
             candidate["scheme"],
-            "selected" if candidate["is_chosen"] else "",
+            "selected" if candidate["is_selected"] else "",
             *(str(candidate[key]) for key in ("n_borders", "blend", "cost")),
             f"{candidate['agreement']:.4f}",
             # Adding zero turns -0.0 into 0.0.
-            f"{round(candidate['lost'], 4) + 0.0:.4f}",
+            f"{round(candidate['skill_loss'], 4) + 0.0:.4f}",
         )
         for candidate in candidates
     ]
