@@ -21,7 +21,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR, NuSVC
 from threadpoolctl import threadpool_limits
 
-from limes.libsvm import LibsvmClassifier, model_file, read_libsvm_model, write_libsvm_model
+from limes.libsvm import LibsvmClassifier, read_libsvm_model, write_libsvm_model
 
 KERNELS = {
     "linear": "-t 0",
@@ -379,7 +379,7 @@ def test_max_bytes_bounds_the_support_vectors(tmp_path):
 
 
 def test_a_line_without_end_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(model_file, "MAX_LINE_BYTES", 100)
+    monkeypatch.setattr("limes.files.streams.MAX_LINE_BYTES", 100)
     path = written(tmp_path, SMALL.replace(b"c_svc", b"c" * 100))
     with pytest.raises(ValueError, match="line 1: expected a line of fewer than 100 bytes"):
         read_libsvm_model(path)

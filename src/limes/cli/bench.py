@@ -1,4 +1,4 @@
-"""`limes bench`."""
+"""`limes bench`: compare speed and skill with other methods."""
 
 import argparse
 import sys
@@ -9,14 +9,14 @@ from limes.cli.main import add_command
 from limes.cli.terminal import show
 
 
-def add_parser(jobs: Any) -> None:
-    """Describe the job."""
+def add_parser(commands: Any) -> None:
+    """Add the command to the parser."""
     parser = add_command(
-        jobs,
+        commands,
         "bench",
-        help="compare speed and skill with everything that could be used instead",
+        help="compare speed and skill with other methods",
         description="Train all methods on the same rows and time them in turns. Writes results.csv,"
-        "\nresults.md and one picture a dataset; what results.csv has is not measured again.",
+        "\nresults.md and one picture per dataset; results in results.csv are not measured again.",
         example="limes bench sat pendigits -o results --models models\n"
         "limes bench mine.csv --C 10 --gamma 0.1 --methods svc lightgbm limes --threads 1",
     )
@@ -24,16 +24,54 @@ def add_parser(jobs: Any) -> None:
         "datasets",
         nargs="*",
         metavar="DATASET",
-        help="name of a dataset (see limes datasets) or file of rows with labels; without any, "
-        "results.csv is drawn again",
+        help="name of a dataset (see limes datasets) or file of rows with labels; default: none, "
+        "results.csv is only drawn",
     )
     _add_files(parser)
     _add_settings(parser)
     parser.set_defaults(run=run)
 
 
+def _add_files(parser: Any) -> None:
+    """Add the options for folders."""
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        default=Path("limes-bench"),
+        metavar="FOLDER",
+        help="folder of the results, default: %(default)s",
+    )
+    parser.add_argument(
+        "--models",
+        type=Path,
+        metavar="FOLDER",
+        help="folder to store trained models for later runs",
+    )
+
+
+def _add_settings(parser: Any) -> None:
+    """Add the options for measuring."""
+    parser.add_argument("--methods", nargs="+", metavar="NAME", help="default: all")
+    parser.add_argument(
+        "--threads", nargs="+", default=["1", "all"], metavar="N", help="default: 1 all"
+    )
+    parser.add_argument("--turns", type=int, default=7, metavar="N", help="default: %(default)s")
+    parser.add_argument(
+        "--rows",
+        type=int,
+        default=20_000,
+        metavar="N",
+        help="rows of a batch, default: %(default)s",
+    )
+    parser.add_argument("--seed", type=int, default=0, help="default: %(default)s")
+    for name in ("--C", "--gamma"):
+        parser.add_argument(name, type=float, help="of the SVC, default: the paper's")
+    parser.add_argument("--again", action="store_true", help="measure again what results.csv has")
+
+
 def run(args: argparse.Namespace) -> int:
-    """Measure what was asked for, then draw all there is."""
+    """Measure the datasets, then draw all results."""
     from dataclasses import asdict
 
     from limes.research.bench.report import markdown, save_pictures
@@ -51,37 +89,6 @@ def run(args: argparse.Namespace) -> int:
     result = {"rows": [asdict(row) for row in latest(rows)], "pictures": pictures}
     show(result, "\n".join([markdown(rows), *pictures]), as_json=args.json)
     return 1 if failed else 0
-
-
-def _add_files(parser: Any) -> None:
-    """Add the folders."""
-    parser.add_argument(
-        "-o",
-        "--output",
-        type=Path,
-        default=Path("limes-bench"),
-        metavar="FOLDER",
-        help="for the results, default: %(default)s",
-    )
-    parser.add_argument(
-        "--models", type=Path, metavar="FOLDER", help="keep trained models there for the next time"
-    )
-
-
-def _add_settings(parser: Any) -> None:
-    """Add what is measured and how."""
-    parser.add_argument("--methods", nargs="+", metavar="NAME", help="only these")
-    parser.add_argument(
-        "--threads", nargs="+", default=["1", "all"], metavar="N", help="default: 1 all"
-    )
-    parser.add_argument("--turns", type=int, default=7, metavar="N", help="default: %(default)s")
-    parser.add_argument(
-        "--rows", type=int, default=20_000, metavar="N", help="in a batch, default: %(default)s"
-    )
-    parser.add_argument("--seed", type=int, default=0, help="default: %(default)s")
-    for name in ("--C", "--gamma"):
-        parser.add_argument(name, type=float, help="of the SVC; the paper's if not given")
-    parser.add_argument("--again", action="store_true", help="measure also what is there already")
 
 
 def _run_dataset(name: str, args: argparse.Namespace) -> list[str]:
@@ -102,10 +109,10 @@ def _run_dataset(name: str, args: argparse.Namespace) -> list[str]:
         store=Store(args.models),
         effort=effort,
         is_again=args.again,
-        say=_say,
+        say=_report,
     )
 
 
-def _say(message: str) -> None:
-    """Tell on stderr how far it is."""
+def _report(message: str) -> None:
+    """Print progress on stderr."""
     print(message, file=sys.stderr, flush=True)

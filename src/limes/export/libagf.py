@@ -4,7 +4,6 @@ import os
 import stat
 from array import array
 from collections.abc import Iterator
-from math import isfinite
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -14,6 +13,8 @@ from numpy.typing import NDArray
 from limes._typing import Array
 from limes.classifier import BordersClassifier
 from limes.export.packed import fitted_scheme
+from limes.files.batches import as_int32_labels
+from limes.files.streams import NumberedLines
 from limes.model.affine import AffineMap
 from limes.model.border_map import BorderMap
 from limes.model.coupling import class_pairs
@@ -27,8 +28,6 @@ POLARITY = -1
 FAR = 1e6
 # Largest distance of a plane from its point, relative to the terms of the sum.
 PRECISION = 1e-9
-# A row of a million features with all digits is shorter; a line without end is no model.
-MAX_LINE_BYTES = 1 << 26
 MAX_LABEL = 2**31
 
 
@@ -73,36 +72,13 @@ def to_libagf(fast: BordersClassifier, *, scaled: bool = False) -> str:
             "libAGF evaluates the nearest point only, got "
             f"blend={scheme.maps[0].blend!r}: fit with blend=1."
         )
-    labels = whole_labels(fast.classes_)
+    labels = as_int32_labels(fast.classes_, program="libAGF")
     planes = [_scaled_planes(pair) if scaled else _raw_planes(pair) for pair in scheme.maps]
     reach = max(float(np.abs(points).max()) for points, _, _ in planes) or 1.0
     lines = ["1v1", str(len(labels)), _join(labels), _join(np.full(len(planes), POLARITY))]
     for points, normals, offsets in planes:
         lines += _map_lines(*_through_points(points, normals, offsets, reach))
     return "\n".join(lines) + "\n"
-
-
-def whole_labels(classes: NDArray[Any]) -> NDArray[np.int64]:
-    """Return labels as libAGF has them.
-
-    Parameters
-    ----------
-    classes : ndarray of shape (n_classes,)
-        Labels.
-
-    Returns
-    -------
-    ndarray of shape (n_classes,)
-        Whole numbers of 32 bits.
-    """
-    if classes.dtype.kind in "biuf" and (np.abs(classes.astype(np.float64)) < 2**31).all():
-        whole = classes.astype(np.int64)
-        if (whole == classes).all():
-            return whole
-    raise ValueError(
-        f"libAGF's labels are whole numbers below 2**31, got {classes[:5].tolist()!r}: refit the "
-        "source on numbers, with LabelEncoder for instance."
-    )
 
 
 def _raw_planes(border_map: BorderMap) -> tuple[Array, Array, Array]:
@@ -238,7 +214,7 @@ def read_libagf_model(
 
 def parse_libagf_model(stream: BinaryIO, name: str, *, by_vote: bool = False) -> BordersClassifier:
     """Read the lines of a text model."""
-    lines = _Lines(stream, name)
+    lines = NumberedLines(stream, name)
     if lines.next().split() != [b"1v1"]:
         raise lines.error("a libAGF model of pairs, which begins with '1v1'")
     labels, polarity = _read_front(lines)
@@ -247,7 +223,7 @@ def parse_libagf_model(stream: BinaryIO, name: str, *, by_vote: bool = False) ->
     for one in maps:
         if one.n_features != n_features:
             raise lines.error(f"{n_features} features in every pair, got {one.n_features}")
-    if lines.skip_empty():
+    if lines.next_nonblank():
         raise lines.error(f"the end of the file after {len(maps)} pairs")
     ordered = _sorted_maps(_near_each_other(maps), labels)
     scheme = PairwiseScheme(ordered, len(labels), by_vote=by_vote)
@@ -259,76 +235,23 @@ def parse_libagf_model(stream: BinaryIO, name: str, *, by_vote: bool = False) ->
     return _as_classifier(scheme, np.sort(labels), n_features)
 
 
-class _Lines:
-    """Lines of a file, with the place of the last one for messages."""
-
-    def __init__(self, stream: BinaryIO, name: str) -> None:
-        self.name = name
-        self.number = 0
-        self._stream = stream
-        self._text = b""
-
-    def next(self) -> bytes:
-        """Return the next line, or nothing at the end of the file."""
-        self._text = self._stream.readline(MAX_LINE_BYTES)
-        self.number += 1
-        if len(self._text) == MAX_LINE_BYTES:
-            raise self.error(f"a line of fewer than {MAX_LINE_BYTES} bytes")
-        return self._text
-
-    def skip_empty(self) -> bytes:
-        """Return the next line with something in it, or nothing at the end of the file."""
-        while (text := self.next()) and not text.strip():
-            pass
-        return text
-
-    def whole_numbers(self, expected: str) -> list[int]:
-        """Return the whole numbers of the next line."""
-        words = self.next().split()
-        if not words or not all(word.lstrip(b"-").isdigit() and len(word) < 20 for word in words):
-            raise self.error(expected)
-        try:
-            return [int(word) for word in words]
-        except ValueError:
-            raise self.error(expected) from None
-
-    def floats(self, n_numbers: int) -> list[float]:
-        """Return the numbers of the next line, so many and finite."""
-        words = self.next().split()
-        expected = f"{n_numbers} numbers"
-        if len(words) != n_numbers or b"_" in self._text:
-            raise self.error(expected)
-        try:
-            numbers = [float(word) for word in words]
-        except ValueError:
-            raise self.error(expected) from None
-        if not all(map(isfinite, numbers)):
-            raise self.error("finite numbers")
-        return numbers
-
-    def error(self, expected: str) -> ValueError:
-        """Return what to raise when the last line is not what was expected."""
-        found = repr(self._text[:60])[1:] if self._text else "the end of the file"
-        return ValueError(f"{self.name}, line {self.number}: expected {expected}, found {found}.")
-
-
-def _read_front(lines: _Lines) -> tuple[NDArray[np.int64], list[int]]:
+def _read_front(lines: NumberedLines) -> tuple[NDArray[np.int64], list[int]]:
     """Read the number of classes, their labels, and which side of each pair is which."""
-    n_classes, *more = lines.whole_numbers("the number of classes")
+    n_classes, *more = _read_integers(lines, "the number of classes")
     if n_classes < 2 or more:
         raise lines.error("the number of classes, 2 or more")
-    labels = lines.whole_numbers(f"{n_classes} labels")
+    labels = _read_integers(lines, f"{n_classes} labels")
     is_label = [abs(one) < MAX_LABEL for one in labels]
     if len(labels) != n_classes or len(set(labels)) < n_classes or not all(is_label):
         raise lines.error(f"{n_classes} labels that differ")
     n_pairs = n_classes * (n_classes - 1) // 2
-    polarity = lines.whole_numbers(f"{n_pairs} times 1 or -1")
+    polarity = _read_integers(lines, f"{n_pairs} times 1 or -1")
     if len(polarity) != n_pairs or not set(polarity) <= {1, -1}:
         raise lines.error(f"{n_pairs} times 1 or -1")
     return np.array(labels), polarity
 
 
-def _read_map(lines: _Lines, sign: int) -> BorderMap:
+def _read_map(lines: NumberedLines, sign: int) -> BorderMap:
     """Read the border of one pair; a positive sign is for values above zero in the second class."""
     points = _read_matrix(lines, "border points")
     normals = _read_matrix(lines, "normals")
@@ -339,16 +262,37 @@ def _read_map(lines: _Lines, sign: int) -> BorderMap:
         return BorderMap.from_borders(points=points, normals=sign * normals)
 
 
-def _read_matrix(lines: _Lines, what: str) -> Array:
+def _read_matrix(lines: NumberedLines, what: str) -> Array:
     """Read rows after their number and length; memory grows with the lines that are there."""
-    sizes = lines.whole_numbers(f"the number of {what} and of features")
+    sizes = _read_integers(lines, f"the number of {what} and of features")
     if len(sizes) != 2 or min(sizes) < 1:
         raise lines.error(f"the number of {what} and of features, both at least 1")
     n_rows, n_features = sizes
     numbers = array("d")
     for _ in range(n_rows):
-        numbers.extend(lines.floats(n_features))
+        numbers.extend(_read_floats(lines, n_features))
     return np.array(numbers).reshape(n_rows, n_features)
+
+
+def _read_integers(lines: NumberedLines, expected: str) -> list[int]:
+    """Return the integers of the next line."""
+    words = lines.next().split()
+    if not words or not all(word.lstrip(b"-").isdigit() and len(word) < 20 for word in words):
+        raise lines.error(expected)
+    try:
+        return [int(word) for word in words]
+    except ValueError:
+        raise lines.error(expected) from None
+
+
+def _read_floats(lines: NumberedLines, n_numbers: int) -> list[float]:
+    """Return the numbers of the next line, so many and finite."""
+    text = lines.next()
+    words = text.split()
+    expected = f"{n_numbers} numbers"
+    if len(words) != n_numbers or b"_" in text:
+        raise lines.error(expected)
+    return lines.as_floats(words, expected)
 
 
 def _near_each_other(maps: list[BorderMap]) -> list[BorderMap]:

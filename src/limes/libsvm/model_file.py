@@ -4,10 +4,9 @@ import os
 import re
 from array import array
 from collections.abc import Iterable, Iterator
-from math import isfinite
 from operator import ge
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,14 +14,14 @@ from sklearn.svm import SVC, NuSVC
 from sklearn.utils.validation import check_is_fitted
 
 from limes.atomic import atomic_write
+from limes.files.batches import as_int32_labels
+from limes.files.streams import NumberedLines
 from limes.libsvm.classifier import LibsvmClassifier
 from limes.model.kernels import Kernel
 from limes.model.svm import TrainedSvm
 from limes.sources.svm import svm_from_sklearn
 
 Array = NDArray[np.float64]
-# A support vector of a million features with all digits is shorter.
-MAX_LINE_BYTES = 1 << 26
 # Dense support vectors may take this many times the bytes of their file, which lists nonzero values
 # only; the limit lies between the other two bounds.
 MAX_EXPANSION = 1 << 15
@@ -89,7 +88,7 @@ def read_libsvm_model(
     with Path(path).open("rb") as stream:
         if max_bytes is None:
             max_bytes = _allowed_bytes(os.fstat(stream.fileno()).st_size)
-        lines = _Lines(stream, os.fspath(path))
+        lines = NumberedLines(stream, os.fspath(path), needs_newline=True)
         header = _read_header(lines)
         table = _read_table(lines, header, max_bytes)
     svm = TrainedSvm(
@@ -105,34 +104,6 @@ def read_libsvm_model(
 def _allowed_bytes(n_bytes: int) -> int:
     """Return the memory limit of the support vectors of a file of this size."""
     return min(MAX_BYTES, max(MIN_BOUND_BYTES, MAX_EXPANSION * n_bytes))
-
-
-class _Lines:
-    """Lines of a file, with the place of the last one for messages."""
-
-    def __init__(self, stream: BinaryIO, name: str) -> None:
-        self.name = name
-        self.number = 0
-        self._stream = stream
-        self._text = b""
-
-    def next(self) -> bytes:
-        """Return the next line with its end, or nothing at the end of the file.
-
-        A last line without end is that of a file cut short: LIBSVM ends each.
-        """
-        self._text = self._stream.readline(MAX_LINE_BYTES)
-        self.number += 1
-        if len(self._text) == MAX_LINE_BYTES:
-            raise self.error(f"a line of fewer than {MAX_LINE_BYTES} bytes")
-        if self._text and not self._text.endswith(b"\n"):
-            raise self.error("a line with its end (is the file cut short?)")
-        return self._text
-
-    def error(self, expected: str) -> ValueError:
-        """Return what to raise when the last line is not what was expected."""
-        found = repr(self._text[:60])[1:] if self._text else "the end of the file"
-        return ValueError(f"{self.name}, line {self.number}: expected {expected}, found {found}.")
 
 
 class _Fields:
@@ -178,7 +149,7 @@ class _Table(NamedTuple):
     values: Array
 
 
-def _read_header(lines: _Lines) -> _Header:
+def _read_header(lines: NumberedLines) -> _Header:
     """Read up to the line 'SV' and check that the header is consistent."""
     fields = _read_fields(lines)
     (svm_type,) = fields.take("svm_type")
@@ -207,7 +178,7 @@ def _read_header(lines: _Lines) -> _Header:
     )
 
 
-def _read_fields(lines: _Lines) -> _Fields:
+def _read_fields(lines: NumberedLines) -> _Fields:
     """Read the lines of the header, each key once, as words or finite numbers."""
     fields = _Fields(lines.name)
     known = WORD_KEYS + WHOLE_KEYS + FLOAT_KEYS
@@ -220,25 +191,14 @@ def _read_fields(lines: _Lines) -> _Fields:
     return fields
 
 
-def _parse_words(key: str, words: list[bytes], lines: _Lines) -> list[Any]:
+def _parse_words(key: str, words: list[bytes], lines: NumberedLines) -> list[Any]:
     """Return the values after a key of the header."""
     if key in WORD_KEYS:
         return [word.decode("ascii", "replace")[:60] for word in words]
     pattern = re.compile(WHOLE if key in WHOLE_KEYS else NUMBER)
     if not all(map(pattern.fullmatch, words)):
         raise lines.error(f"numbers after {key!r}")
-    return [int(word) for word in words] if key in WHOLE_KEYS else _parse_floats(words, lines)
-
-
-def _parse_floats(words: list[bytes], lines: _Lines) -> list[float]:
-    """Return words as finite numbers."""
-    try:
-        numbers = list(map(float, words))
-    except ValueError:
-        raise lines.error("numbers") from None
-    if not all(map(isfinite, numbers)):
-        raise lines.error("finite numbers")
-    return numbers
+    return [int(word) for word in words] if key in WHOLE_KEYS else lines.as_floats(words)
 
 
 def _make_kernel(fields: _Fields) -> Kernel:
@@ -254,7 +214,7 @@ def _make_kernel(fields: _Fields) -> Kernel:
         raise ValueError(f"{fields.name}: {error}") from None
 
 
-def _read_table(lines: _Lines, header: _Header, max_bytes: int) -> _Table:
+def _read_table(lines: NumberedLines, header: _Header, max_bytes: int) -> _Table:
     """Read the support vectors; memory grows with the lines read, not with the header's counts."""
     n_coefs = len(header.labels) - 1
     pattern = _vector_pattern(n_coefs)
@@ -266,8 +226,8 @@ def _read_table(lines: _Lines, header: _Header, max_bytes: int) -> _Table:
                 f"{n_coefs} coefficients and then index:value pairs "
                 f"(support vector {place + 1} of {header.total_sv})"
             )
-        coefs.extend(_parse_floats(match[1].split(), lines))
-        features = _parse_floats(match[2].replace(b":", b" ").split(), lines)
+        coefs.extend(lines.as_floats(match[1].split()))
+        features = lines.as_floats(match[2].replace(b":", b" ").split())
         _check_features(features[::2], lines)
         pairs.extend(features)
         counts.append(len(features) // 2)
@@ -289,7 +249,7 @@ def _vector_pattern(n_coefs: int) -> re.Pattern[bytes]:
     return re.compile(coefs + rb"((?:[ \t]+\d{1,15}:" + NUMBER + rb")*+)\s*")
 
 
-def _check_features(features: list[float], lines: _Lines) -> None:
+def _check_features(features: list[float], lines: NumberedLines) -> None:
     """Check that the feature indices of a vector start from 1 and rise, as LIBSVM requires."""
     if features and (features[0] < 1 or any(map(ge, features, features[1:]))):
         raise lines.error("feature indices from 1, each above the one before")
@@ -355,20 +315,8 @@ def _as_libsvm(model: Any) -> LibsvmClassifier:
         raise TypeError(f"expected an SVC, NuSVC or LibsvmClassifier, got {model!r}.")
     check_is_fitted(model)
     svm_type = "nu_svc" if isinstance(model, NuSVC) else "c_svc"
-    svm, labels = svm_from_sklearn(model), _whole_labels(model.classes_)
-    return LibsvmClassifier(svm, labels, svm_type=svm_type)
-
-
-def _whole_labels(classes: NDArray[Any]) -> NDArray[np.int64]:
-    """Return the classes as LIBSVM's labels, if they are whole numbers of 32 bits."""
-    if classes.dtype.kind in "biuf":
-        labels = classes.astype(np.int64)
-        if (labels == classes).all() and (np.abs(labels) < 2**31).all():
-            return labels
-    raise ValueError(
-        f"LIBSVM's labels are whole numbers below 2**31, got classes {classes[:5].tolist()!r}. "
-        "Refit the source on numbers, with LabelEncoder for instance."
-    )
+    labels = as_int32_labels(model.classes_, program="LIBSVM").astype(np.int64)
+    return LibsvmClassifier(svm_from_sklearn(model), labels, svm_type=svm_type)
 
 
 def _model_lines(model: LibsvmClassifier) -> Iterator[str]:
