@@ -24,8 +24,8 @@ INTRODUCTION = """\
 
 Peter Mills, *Accelerating kernel classifiers through borders mapping* (2018,
 [arXiv:1708.05917](https://arxiv.org/abs/1708.05917)), evaluates the method on seventeen datasets.
-This page reproduces all of it and compares our numbers with the paper's. It is written from the trials
-in [rows.csv]({folder}/rows.csv) alone, by
+This page reproduces all of it and compares our numbers with the paper's. It is written from
+the trials in [rows.csv]({folder}/rows.csv) alone, by
 
 ```sh
 limes paper --draw -o {output}
