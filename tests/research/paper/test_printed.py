@@ -31,7 +31,7 @@ SKILLS = {
     "phishing": (0.747, 0.721),
     "mushrooms": (0.996, 0.985),
 }
-# The others take 4 to 20 s of processor time each.
+# The other five take minutes together.
 FAST = ("heart", "segment")
 N_SEEDS = 5
 

@@ -160,7 +160,7 @@ def _agreement(claims: Sequence[Claim], laws: Sequence[LawCheck]) -> str:
         [claim.text, len(claim.holds_on), claim.n_datasets] for claim in claims
     ]
     columns = [Column("claim"), Column("holds on", "count"), Column("of", "count")]
-    note = "Whole datasets only, unless a line says otherwise: of seismic only a part is available."
+    note = "Whole datasets only, unless a line names seismic, of which only a part is available."
     table = Table("claims", "What agrees", columns, lines, note)
     agreeing = [f"- {law.text}" for law in laws if law.agrees]
     return "\n".join([f"## {table.title}", "", table.markdown(), *agreeing, ""])

@@ -241,7 +241,7 @@ def _subsampled_line(name: str, verdict: Verdict) -> list[Cell]:
 def verdicts_table(rows: Sequence[TrialRow], names: Sequence[str]) -> Table:
     """Make table 6: accelerated SVMs against sub-sampled ones of equal skill."""
     verdicts = {name: [find_verdict(rows, name, method) for method in MATCHED] for name in names}
-    lines: Lines = [_verdict_line(name, *found) for name, found in verdicts.items() if any(found)]
+    lines: Lines = [_verdict_line(name, *pair) for name, pair in verdicts.items() if any(pair)]
     ratios = ("SVM/borders, paper", "SVM/borders", "SVM/limes", "SVM in core/borders")
     columns = [
         *map(Column, ("dataset", "paper", "borders", "limes")),
