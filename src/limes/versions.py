@@ -7,7 +7,7 @@ from pathlib import Path
 
 from joblib import cpu_count
 
-from limes._core import cpu_path, cpu_paths, thread_count
+from limes._core import simd_level, simd_levels, thread_count
 
 PACKAGES = ("limes", "numpy", "scipy", "scikit-learn", "joblib", "threadpoolctl")
 # What every result depends on.
@@ -20,14 +20,14 @@ def versions() -> dict[str, str]:
     Examples
     --------
     >>> sorted(versions())[:2]
-    ['cpu path', 'cpu paths']
+    ['SIMD level', 'SIMD levels']
     """
     return {
         "python": platform.python_version(),
         **{name: _version(name) for name in PACKAGES},
         "platform": platform.platform(),
-        "cpu path": cpu_path(),
-        "cpu paths": ", ".join(cpu_paths()),
+        "SIMD level": simd_level(),
+        "SIMD levels": ", ".join(simd_levels()),
         "threads": str(thread_count(-1)),
     }
 
@@ -54,7 +54,7 @@ def machine() -> str:
     >>> machine()  # doctest: +SKIP
     'AMD EPYC, 2 processors, avx2'
     """
-    return f"{_processor()}, {cpu_count()} processors, {cpu_path()}"
+    return f"{_processor()}, {cpu_count()} processors, {simd_level()}"
 
 
 @cache

@@ -155,4 +155,4 @@ def test_an_agreement_that_is_asked_for_may_take_a_point_for_every_row():
     with pytest.warns(UserWarning, match="min_agreement=1.0 is not reached"):
         fast = limes.accelerate(svc, X, min_agreement=1.0, random_state=0)
     n_kept = len(X) - 24
-    assert n_kept <= max(one.n_borders for one in fast.tradeoff_) <= n_kept + 10
+    assert n_kept <= max(one.n_borders for one in fast.candidates_) <= n_kept + 10

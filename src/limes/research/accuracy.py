@@ -251,7 +251,7 @@ def measure(name: str, seed: int) -> AccuracyRow:
     labels, truth = fast.predict(problem.X_test), problem.y_test
     source_labels, source_probabilities = _predict_in_core(model, problem, seed)
     svm = model[-1]
-    selected = next(candidate for candidate in fast.tradeoff_ if candidate.is_chosen)
+    selected = next(candidate for candidate in fast.candidates_ if candidate.is_selected)
 
     def brier(probabilities: Any) -> float:
         return float(brier_score(truth, probabilities, classes=svm.classes_))
