@@ -179,9 +179,9 @@ def peak_bytes(n_rows: int, labels: str) -> int:
     fast = train_model("2 classes", 2, labels).fast
     rows = uniform_rows(n_rows)
     fast.predict(rows[:1])
-    preprocessing = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     fast.predict(rows)
-    return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - preprocessing) * RSS_UNIT
+    return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * RSS_UNIT
 
 
 def timings(calls: list[Callable[[], object]], n_turns: int) -> list[Timing]:
