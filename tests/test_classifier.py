@@ -21,7 +21,11 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.svm import SVC, LinearSVC, NuSVC
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.estimator_checks import (
+    check_classifiers_train,
+    check_estimators_pickle,
+    parametrize_with_checks,
+)
 
 from limes import BordersClassifier
 from limes import accelerate as accelerate_by_default
@@ -509,3 +513,8 @@ def test_a_million_rows_are_predicted_in_little_memory(n_features):
 )
 def test_it_passes_the_checks_of_scikit_learn(estimator, check):
     check(estimator)
+
+
+@pytest.mark.parametrize("check", [check_classifiers_train, check_estimators_pickle])
+def test_the_default_budget_passes_checks_of_scikit_learn(check):
+    check("BordersClassifier", BordersClassifier(random_state=0))

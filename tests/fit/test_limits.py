@@ -35,8 +35,9 @@ def test_a_limit_is_kept_and_used(moons, limit):
 @pytest.mark.usefixtures("quick_fit")
 def test_a_limit_of_time_is_kept(moons):
     model, X, _ = moons
-    free = limes.accelerate(model, X, scheme="shared", n_borders=1000, random_state=0)
-    limit = 0.25 * microseconds_per_row(free.scheme_, X)
+    small = limes.accelerate(model, X, scheme="shared", n_borders=16, random_state=0)
+    # Without a limit 256 points are selected, which take at least eight times as long as 16.
+    limit = 2 * microseconds_per_row(small.scheme_, X)
     fast = limes.accelerate(model, X, max_time_us=limit, random_state=0)
     assert 1 < fast.n_borders_ < 1000
     assert microseconds_per_row(fast.scheme_, X) < 2 * limit
@@ -48,6 +49,9 @@ def test_the_cheapest_that_agrees_enough_is_selected(moons):
     modest = limes.accelerate(model, X, min_agreement=0.8, random_state=0)
     strict = limes.accelerate(model, X, min_agreement=0.985, random_state=0)
     assert modest.cost_ < strict.cost_
+    for fast, required in [(modest, 0.8), (strict, 0.985)]:
+        agreeing = [one.cost for one in fast.tradeoff_ if one.agreement >= required]
+        assert fast.cost_ == min(agreeing)
     assert np.mean(strict.predict(rows) == model.predict(rows)) > 0.97
 
 
@@ -96,6 +100,7 @@ def make_sources():
 SOURCES, ROWS = make_sources()
 
 
+@pytest.mark.usefixtures("quick_fit")
 @pytest.mark.parametrize("name", list(SOURCES))
 def test_a_model_that_keeps_rows_needs_no_others(name):
     model = SOURCES[name]
