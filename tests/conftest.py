@@ -13,6 +13,9 @@ from sklearn.datasets import make_blobs, make_moons
 
 from limes.fit.config import DEFAULTS
 
+# A script, which imports the module beside it.
+collect_ignore = ["_core/valgrind_run.py"]
+
 
 def pytest_collection_modifyitems(items):
     """Leave out what needs the paper's data where they are not at hand."""

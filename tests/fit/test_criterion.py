@@ -172,13 +172,13 @@ def test_auto_stops_where_skill_is_kept_and_tells_what_is_lost():
     X, y = make_moons(4000, noise=0.25, random_state=0)
     svc = SVC(C=10, gamma=2).fit(X, y)
     fast = limes.accelerate(svc, X, random_state=0)
-    chosen = next(one for one in fast.tradeoff_ if one.is_chosen)
+    chosen = next(one for one in fast.candidates_ if one.is_selected)
     assert chosen.lost <= 0.004
     assert chosen.n_borders <= 64
-    assert [one.cost for one in fast.tradeoff_] == sorted(one.cost for one in fast.tradeoff_)
+    assert [one.cost for one in fast.candidates_] == sorted(one.cost for one in fast.candidates_)
     # A single linear function is not enough for two moons, and is known to lose more.
-    assert fast.tradeoff_[0].n_borders == 1
-    assert fast.tradeoff_[0].lost > 0.05
+    assert fast.candidates_[0].n_borders == 1
+    assert fast.candidates_[0].lost > 0.05
     unseen, true = make_moons(20_000, noise=0.25, random_state=1)
     lost = [uncertainty_coefficient(true, one.predict(unseen)) for one in (svc, fast)]
     assert lost[0] - lost[1] < 0.01

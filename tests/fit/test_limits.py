@@ -50,7 +50,7 @@ def test_the_cheapest_that_agrees_enough_is_selected(moons):
     strict = limes.accelerate(model, X, min_agreement=0.985, random_state=0)
     assert modest.cost_ < strict.cost_
     for fast, required in [(modest, 0.8), (strict, 0.985)]:
-        agreeing = [one.cost for one in fast.tradeoff_ if one.agreement >= required]
+        agreeing = [one.cost for one in fast.candidates_ if one.agreement >= required]
         assert fast.cost_ == min(agreeing)
     assert np.mean(strict.predict(rows) == model.predict(rows)) > 0.97
 
@@ -127,6 +127,6 @@ def test_the_trade_off_is_drawn(moons):
     draw_candidates(fast, axes)
     words = [text.get_text() for text in axes.texts]
     assert f"{fast.n_borders_} points" in words
-    assert len(words) == len({candidate.n_borders for candidate in fast.tradeoff_})
+    assert len(words) == len({candidate.n_borders for candidate in fast.candidates_})
     with pytest.raises(ValueError, match="no trade-off"):
         draw_candidates(limes.accelerate(model, X, scheme="pairwise", random_state=0), axes)

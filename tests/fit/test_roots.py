@@ -13,10 +13,10 @@ class Function(Source):
     """A source made of a function of the first feature."""
 
     def __init__(self, value, slope):
-        self.value, self.slope, self.n_asked = value, slope, 0
+        self.value, self.slope, self.mean_pairs = value, slope, 0
 
     def decision(self, X):
-        self.n_asked += len(X)
+        self.mean_pairs += len(X)
         return self.value(X[:, 0])
 
     def decision_and_gradient(self, X):
@@ -48,7 +48,7 @@ def test_the_ends_may_run_against_the_gradient():
 def test_newton_is_quick_on_a_smooth_decision():
     source = Function(lambda x: np.tanh(x - 0.2), lambda x: 1 / np.cosh(x - 0.2) ** 2)
     find_borders(source, *ends(-3.0, 3.0, n_lines=1), tolerance=1e-10)
-    assert source.n_asked <= 10
+    assert source.mean_pairs <= 10
 
 
 def test_a_flat_decision_with_a_cliff_is_still_found():

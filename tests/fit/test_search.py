@@ -164,5 +164,5 @@ def test_a_required_agreement_allows_a_point_for_every_row():
     with pytest.warns(UserWarning, match="min_agreement=1.0 is not reached"):
         fast = limes.accelerate(svc, X, min_agreement=1.0, random_state=0)
     n_trained = len(X) - 24
-    n_most = max(candidate.n_borders for candidate in fast.tradeoff_)
+    n_most = max(candidate.n_borders for candidate in fast.candidates_)
     assert n_trained <= n_most <= n_trained + 10

@@ -244,7 +244,7 @@ def test_a_hair_of_agreement_is_worth_nothing():
 def test_what_is_no_cheaper_is_not_tried():
     X, y = make_blobs(900, 30, centers=30, cluster_std=4.0, random_state=0)
     svc = SVC(C=10, gamma=0.01).fit(X, y % 3)
-    tried = limes.accelerate(svc, X, random_state=0).tradeoff_
+    tried = limes.accelerate(svc, X, random_state=0).candidates_
     n_vectors = len(svc.support_)
     for one in tried:
         information = n_vectors * (30 + 50) if one.n_borders <= 128 else n_vectors * 30 / 10

@@ -47,7 +47,7 @@ def map_border(
         source, sides.below[pairs[:, 0]], sides.above[pairs[:, 1]], tolerance=options.tolerance
     )
     return BorderMap.from_borders(
-        points=points, normals=normals, before=data.before, blend=options.blend or 1
+        points=points, normals=normals, preprocessing=data.preprocessing, blend=options.blend or 1
     )
 
 
@@ -74,7 +74,7 @@ def _one_sided(source: Source, rows: Array, data: FitData) -> BorderMap:
         rows = data.rows
     middle = rows.mean(axis=0)
     value = float(np.median(source.decision(rows)))
-    return BorderMap.constant(middle, value, data.before)
+    return BorderMap.constant(middle, value, data.preprocessing)
 
 
 @dataclass(frozen=True, eq=False)

@@ -52,16 +52,16 @@ class FitData:
     # Shape (n_rows,). Their class numbers.
     class_index: Indices
     # From raw rows to that space.
-    before: AffineMap | None
+    preprocessing: AffineMap | None
     # Shape (n_aside, n_features). Rows that were kept aside, in the space of the source.
     held_out_rows: Array
 
 
-def to_source_space(X: Any, chosen: Indices, before: AffineMap | None) -> Array:
+def to_source_space(X: Any, chosen: Indices, preprocessing: AffineMap | None) -> Array:
     """Return the chosen rows dense, in float64, after the linear steps before the source."""
     part = X if len(chosen) == X.shape[0] else X[chosen]
-    if before is not None:
-        return before.apply(part)
+    if preprocessing is not None:
+        return preprocessing.apply(part)
     if sparse.issparse(part):
         part = part.toarray()
     return np.ascontiguousarray(part, dtype=np.float64)

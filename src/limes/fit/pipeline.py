@@ -68,11 +68,11 @@ def fit_model(
 ) -> FitResult:
     """Find the borders of a fitted classifier."""
     rng = np.random.default_rng(seed.spawn(1)[0])
-    inner, before = unwrap(model)
-    remembered = training_classes(inner, before, X)
+    inner, preprocessing = unwrap(model)
+    remembered = training_classes(inner, preprocessing, X)
     hint = remembered if y is None else class_index_of_labels(inner, y)
     chosen = sample_rows(*X.shape, class_index=hint, rng=rng)
-    rows = to_source_space(X, chosen, before)
+    rows = to_source_space(X, chosen, preprocessing)
     context = SourceContext(rows, None if hint is None else hint[chosen], by_probability, rng)
     source = as_source(inner, context)
     _check_classes(source, y, options)
@@ -87,13 +87,13 @@ def fit_model(
     rescaling = find_rescaling(rows)
     if rescaling is not None:
         source, rows = RescaledSource(source, rescaling), rescaling.apply(rows)
-        before = rescaling if before is None else before.then(rescaling)
-    lot = Lot(X, chosen, rows, before, partial(_predict_index, source, options))
+        preprocessing = rescaling if preprocessing is None else preprocessing.then(rescaling)
+    lot = Lot(X, chosen, rows, preprocessing, partial(_predict_index, source, options))
     validation = lot.validation(np.flatnonzero(is_held_out))
     if remembered is not None:
         is_remembered = remembered[chosen] >= 0
         validation = lot.importance_weighted(source, is_held_out, is_remembered, unseen, rng)
-    data = FitData(rows[~is_held_out], members[~is_held_out], before, rows[is_held_out])
+    data = FitData(rows[~is_held_out], members[~is_held_out], preprocessing, rows[is_held_out])
     if scheme == "auto":
         scheme = "shared" if refine and not options.decision_offset else "pairwise"
     options = _choose_placement(scheme, source, data, validation, options, refine, seed, verbose)

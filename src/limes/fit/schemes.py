@@ -16,7 +16,6 @@ from limes.fit.data import FitData
 from limes.fit.train import PairMapTrainer, fit_inverse_temperature, fit_map, projected, to_map
 from limes.fit.transfer_set import TransferSet, build_transfer_set
 from limes.fit.validation import ValidationSet, augmented_validation_set
-from limes.model.affine import to_dense
 from limes.model.border_map import BorderMap
 from limes.model.coupling import class_pairs
 from limes.model.schemes import (
@@ -107,13 +106,13 @@ def fit_shortlist(
         source, data, validation, transfer_set, options, np.random.default_rng(shared_seed)
     )
     if len(source.classes) == 2:
-        return PairwiseScheme((shared.after(data.before),), 2, options.double)
+        return PairwiseScheme((shared.with_preprocessing(data.preprocessing),), 2, options.double)
     if refine:
         pairs = _fit_pairs(source, transfer_set, shared, options, pair_seed, n_jobs, verbose)
     else:
-        inner = replace(data, before=None)
+        inner = replace(data, preprocessing=None)
         found = fit_pairwise(source, inner, options, seed=pair_seed, n_jobs=n_jobs, verbose=verbose)
-        pairs = [projected(one, shared.before) for one in found.maps]
+        pairs = [projected(one, shared.preprocessing) for one in found.maps]
     return _join(source, data, transfer_set, (shared, *pairs), options)
 
 
@@ -157,7 +156,7 @@ def _fit_pairs(
     """Fit a map to each pair, on the rows that are nearest to asking it."""
     trainer = PairMapTrainer(
         transfer_set.rows,
-        None if shared.before is None else to_dense(shared.before.matrix),
+        None if shared.preprocessing is None else shared.preprocessing.to_matrix(),
         options.n_borders or DEFAULTS.schemes.pair_points,
         options.blend or DEFAULTS.schemes.blend,
         DEFAULTS.schemes.min_pair_samples,
@@ -201,21 +200,24 @@ def _join(
     """Return the scheme, with as many classes named as the rows asked about say."""
     scores = maps[0].decide(transfer_set.rows)
     own = scores[np.arange(len(scores)), transfer_set.probabilities.argmax(axis=1)]
-    reach = max(
+    logit_margin = max(
         DEFAULTS.schemes.min_logit_margin,
         float(np.quantile(scores.max(axis=1) - own, DEFAULTS.schemes.shortlist_coverage)),
     )
-    first = maps[0].after(data.before)
+    first = maps[0].with_preprocessing(data.preprocessing)
     # The same step for all maps, not one that is equal.
-    moved = [replace(one.after(data.before), before=first.before) for one in maps[1:]]
+    moved = [
+        replace(one.with_preprocessing(data.preprocessing), preprocessing=first.preprocessing)
+        for one in maps[1:]
+    ]
     scheme = ShortlistScheme(
         (first, *moved),
         len(source.classes),
         options.double,
-        reach=reach,
+        logit_margin=logit_margin,
         by_vote=source.decides_by_vote,
     )
-    return replace(scheme, n_asked=_count_asked(scheme, scores))
+    return replace(scheme, mean_pairs=_count_asked(scheme, scores))
 
 
 def _count_asked(scheme: ShortlistScheme, scores: NDArray[np.floating]) -> float:
@@ -253,9 +255,12 @@ def fit_tree(
     scheme = TreeScheme(tuple(maps), n_classes, options.double, children)
     if refine:
         scheme = _sharpen(source, data, validation, scheme)
-    first = scheme.maps[0].after(data.before)
+    first = scheme.maps[0].with_preprocessing(data.preprocessing)
     # The same step for all maps, not one that is equal.
-    moved = [replace(one.after(data.before), before=first.before) for one in scheme.maps]
+    moved = [
+        replace(one.with_preprocessing(data.preprocessing), preprocessing=first.preprocessing)
+        for one in scheme.maps
+    ]
     return replace(scheme, maps=tuple(moved))
 
 
@@ -269,7 +274,7 @@ def _map_forks(
     verbose: int,
 ) -> list[BorderMap]:
     """Search for points on the border of each fork, in the space of the source."""
-    groups, inner = split_groups(children), replace(data, before=None)
+    groups, inner = split_groups(children), replace(data, preprocessing=None)
     with threadpool_limits(limits=1, user_api="blas"):
         found = Parallel(n_jobs=n_jobs, prefer="threads", verbose=verbose)(
             delayed(map_border)(

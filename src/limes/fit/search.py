@@ -69,7 +69,7 @@ def fit_shared(
     )
     if options.n_borders is not None:
         last = trainer.make(options.n_borders, trainer.blend, last_seed, trainer.final_budget)
-        trials = [replace(last.trial, is_chosen=True)]
+        trials = [replace(last.trial, is_selected=True)]
     else:
         ascent = SizeSearch(trainer, verbose)
         tried = ascent.run(seeds)
@@ -77,7 +77,7 @@ def fit_shared(
         trials = [one.trial for one in tried]
         chosen = ascent.choose(tried)
         last = trainer.retrain_with_full_budget(tried[chosen], last_seed)
-        trials[chosen] = replace(last.trial, is_chosen=True)
+        trials[chosen] = replace(last.trial, is_selected=True)
         _warn_if_short(last.trial, options.limits.min_agreement)
     whole = trainer.retrain_on_all_rows(last, last_seed)
     return Fitted(whole.scheme, trials, earlier=None if whole is last else last.scheme)
@@ -203,8 +203,8 @@ class CandidateTrainer:
         transfer_set, held_out_rows = self.transfer_set, self.data.held_out_rows
         shape = made.trial.n_borders, self.blend
         n_samples = count_samples(transfer_set, *shape, made.budget.seconds)
-        n_asked = len(transfer_set.rows) * len(held_out_rows) / transfer_set.n_real
-        seconds = n_asked * self.source.query_cost / DEFAULTS.transfer.multiply_adds_per_second
+        mean_pairs = len(transfer_set.rows) * len(held_out_rows) / transfer_set.n_real
+        seconds = mean_pairs * self.source.query_cost / DEFAULTS.transfer.multiply_adds_per_second
         seconds += n_samples * seconds_per_sample(transfer_set, *shape)
         return (
             len(held_out_rows) >= DEFAULTS.search.min_held_out_share * transfer_set.n_real
@@ -215,26 +215,27 @@ class CandidateTrainer:
         """Return a scheme of the shape of one with so many points."""
         rng = np.random.default_rng(0)
         n_features, n_search = self.transfer_set.rows.shape[1], self.transfer_set.search.shape[1]
-        before = None
+        preprocessing = None
         if self.is_wide and n_points > 1:
-            before = AffineMap(np.zeros(n_features), rng.normal(size=(n_features, n_search)))
+            matrix = rng.normal(size=(n_features, n_search))
+            preprocessing = AffineMap(np.zeros(n_features), matrix)
         n_outputs = self.transfer_set.probabilities.shape[1]
-        width = n_search if before else n_features
+        width = n_search if preprocessing else n_features
         slopes = rng.normal(size=(n_points, width, n_outputs))
         one = BorderMap(
             rng.normal(size=(n_points, width)),
-            slopes if before is None else before.matrix @ slopes,
+            (slopes if preprocessing is None else matrix @ slopes).transpose(0, 2, 1),
             np.zeros((n_points, n_outputs)),
-            before,
+            preprocessing,
             self.blend,
         )
-        return self._join(one.after(self.data.before))
+        return self._join(one.with_preprocessing(self.data.preprocessing))
 
     def _evaluate(
         self, one: BorderMap, class_index: Indices, probabilities: Array, budget: Budget
     ) -> TrainedCandidate:
         """Return a map with what its answers to the judges say of it."""
-        scheme = self._join(one.after(self.data.before))
+        scheme = self._join(one.with_preprocessing(self.data.preprocessing))
         validation = self.validation
         trial = Candidate(
             scheme.name,
@@ -242,7 +243,7 @@ class CandidateTrainer:
             min(one.blend, max(one.n_borders - 1, 1)),
             scheme.cost,
             *validation.agreement(class_index),
-            lost=self.criterion.lost(class_index)[0],
+            skill_loss=self.criterion.lost(class_index)[0],
         )
         return TrainedCandidate(
             scheme,
@@ -322,7 +323,7 @@ class SizeSearch:
 
     def choose(self, tried: list[TrainedCandidate]) -> int:
         """Return which one to take."""
-        plain = [replace(one.trial, error=one.plain[1]) for one in tried]
+        plain = [replace(one.trial, agreement_error=one.plain[1]) for one in tried]
         balances = [one.balance for one in tried]
         rarest = np.bincount(
             self.trainer.validation.class_index, self.trainer.validation.weights
@@ -351,7 +352,11 @@ class SizeSearch:
         above = [n_points for n_points in ladder if n_points > sizes[-1]]
         if above and not self.is_wide:
             sizes.extend(self._largest_fair(sizes[-1], above[0]))
-        raw = self.trainer.validation.rows if self.data.before is None else self.trainer.raw_rows
+        raw = (
+            self.trainer.validation.rows
+            if self.data.preprocessing is None
+            else self.trainer.raw_rows
+        )
         return sizes_within_limits(self.options.limits, sizes, self.trainer.untrained_scheme, raw)
 
     def _largest_fair(self, low: int, high: int) -> list[int]:
@@ -399,8 +404,8 @@ class SizeSearch:
             print(
                 f"{trial.n_borders} border point{'s' * (trial.n_borders > 1)}, "
                 f"{trial.blend} for a row: {trial.cost} "
-                f"multiply-adds, {trial.agreement:.2%} as the source, {trial.lost:.4f} of its "
-                "uncertainty coefficient lost"
+                f"multiply-adds, {trial.agreement:.2%} as the source, "
+                f"{trial.skill_loss:.4f} of its uncertainty coefficient lost"
             )
 
 
@@ -409,7 +414,8 @@ def _warn_if_short(trial: Candidate, min_agreement: float | None) -> None:
     if min_agreement is not None and trial.agreement < min_agreement:
         warnings.warn(
             f"min_agreement={min_agreement!r} is not reached: {trial.n_borders} border points "
-            f"agree with the source on {trial.agreement:.2%} of rows (± {trial.error:.2%}).",
+            f"agree with the source on {trial.agreement:.2%} of rows "
+            f"(± {trial.agreement_error:.2%}).",
             stacklevel=2,
         )
 
@@ -429,7 +435,7 @@ def choose(
         return _cheapest(trials, good)
     if any(kept):
         return _cheapest(trials, set(np.flatnonzero(kept).tolist()))
-    plain = [(trial.agreement, max(trial.error, same)) for trial in trials]
+    plain = [(trial.agreement, max(trial.agreement_error, same)) for trial in trials]
     place = _cheapest(trials, _near_best(plain, balances or [], n_errors=1.0))
     if trials[place].cost <= fair_cost:
         return place

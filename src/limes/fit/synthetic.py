@@ -186,7 +186,7 @@ def rows_from_training_rows(model: Any, rng: np.random.Generator) -> Array:
 
     Half are made beside the kept rows, by differences of neighbours, half between any two of them.
     """
-    inner, before = unwrap(model)
+    inner, preprocessing = unwrap(model)
     kept = training_rows(inner)
     if kept is None:
         raise ValueError(
@@ -206,4 +206,4 @@ def rows_from_training_rows(model: Any, rng: np.random.Generator) -> Array:
             jitter(kept, len(kept), n_synthetic - n_synthetic // 2, search=kept, rng=rng)[0]
         )
     rows = np.concatenate(parts)
-    return rows if before is None else before.undo(rows)
+    return rows if preprocessing is None else preprocessing.undo(rows)

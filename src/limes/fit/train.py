@@ -202,16 +202,18 @@ def _nearest(points: Array, rows: Array) -> Indices:
 def to_map(fitted: TrainedMap, blend: int) -> BorderMap:
     """Return a trained map as one that predicts; its values are logits."""
     slopes, offsets = fitted.functions()
-    before = None
+    preprocessing = None
     if fitted.components is not None:
         components = fitted.components.T.astype(float)
-        before = AffineMap(np.zeros(len(components)), components)
+        preprocessing = AffineMap(np.zeros(len(components)), components)
     points = fitted.points.astype(float)
-    return BorderMap(points, slopes.transpose(0, 2, 1), offsets, before, blend)
+    return BorderMap(points, slopes, offsets, preprocessing, blend)
 
 
-def projected(one: BorderMap, before: AffineMap | None) -> BorderMap:
+def projected(one: BorderMap, preprocessing: AffineMap | None) -> BorderMap:
     """Return a map whose points are searched in few directions, as those of its scheme are."""
-    if before is None:
+    if preprocessing is None:
         return one
-    return BorderMap(before.apply(one.points), one.normals, one.offsets, before, one.blend)
+    return BorderMap(
+        preprocessing.apply(one.points), one.slopes, one.offsets, preprocessing, one.blend
+    )

@@ -110,7 +110,7 @@ class Lot:
     # Shape (n_chosen, n_features). Those in the space of the source.
     rows: Array
     # From raw rows to that space.
-    before: AffineMap | None
+    preprocessing: AffineMap | None
     # The source's class numbers of rows in its space.
     predict_index: Callable[[Array], Indices]
 
@@ -170,7 +170,7 @@ class Lot:
             rng=rng,
             chance=chance,
         )
-        moved = made if self.before is None else self.before.apply(made)
+        moved = made if self.preprocessing is None else self.preprocessing.apply(made)
         margins = np.concatenate([margins[:n_real], logit_margins(source, moved)])
         kept = _draw_by_weight(importance_weights(margins, unseen), n_real, n_synthetic, rng)
         picked = kept[n_real:] - n_real
@@ -184,7 +184,7 @@ class Lot:
 
     def _raw(self, places: Indices) -> Array:
         """Return raw rows, dense."""
-        if self.before is None:
+        if self.preprocessing is None:
             return self.rows[places]
         return np.asarray(to_dense(self.X[self.chosen[places]]), dtype=np.float64)
 
@@ -267,7 +267,9 @@ def augmented_validation_set(
     real ones among many that were made from them, which is a small advantage to all maps alike;
     too few rows would be a large error.
     """
-    moved = validation.rows if data.before is None else data.before.apply(validation.rows)
+    moved = (
+        validation.rows if data.preprocessing is None else data.preprocessing.apply(validation.rows)
+    )
     if len(validation.rows) >= DEFAULTS.validation.min_rows:
         return validation, moved
     rows = np.concatenate([moved, data.rows])
