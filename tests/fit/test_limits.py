@@ -1,4 +1,4 @@
-"""Limits are kept, or refused; rows are synthetic where none are given."""
+"""What is asked of a map is kept, or refused; rows are made where none are given."""
 
 import numpy as np
 import pytest
@@ -14,6 +14,8 @@ import limes
 from limes.fit.search import microseconds_per_row
 from limes.plotting import draw_candidates, new_figure
 
+pytestmark = pytest.mark.usefixtures("quick_fit")
+
 
 @pytest.fixture(scope="module")
 def moons():
@@ -21,18 +23,16 @@ def moons():
     return SVC(gamma=2, C=10).fit(X[:1000], y[:1000]), X[:1000], X[1000:]
 
 
-@pytest.mark.usefixtures("quick_fit")
 @pytest.mark.parametrize("limit", [{"max_cost": 50}, {"max_bytes": 300}])
 def test_a_limit_is_kept_and_used(moons, limit):
     model, X, rows = moons
     fast = limes.accelerate(model, X, random_state=0, **limit)
     ((name, value),) = limit.items()
-    used = fast.cost_ if name == "max_cost" else fast.scheme_.n_bytes
-    assert 0.6 * value < used <= value
+    found = fast.cost_ if name == "max_cost" else fast.scheme_.n_bytes
+    assert 0.6 * value < found <= value
     assert np.mean(fast.predict(rows) == model.predict(rows)) > 0.93
 
 
-@pytest.mark.usefixtures("quick_fit")
 def test_a_limit_of_time_is_kept(moons):
     model, X, _ = moons
     small = limes.accelerate(model, X, scheme="shared", n_borders=16, random_state=0)
@@ -43,20 +43,18 @@ def test_a_limit_of_time_is_kept(moons):
     assert microseconds_per_row(fast.scheme_, X) < 2 * limit
 
 
-@pytest.mark.usefixtures("quick_fit")
-def test_the_cheapest_that_agrees_enough_is_selected(moons):
+def test_the_cheapest_that_agrees_enough_is_taken(moons):
     model, X, rows = moons
     modest = limes.accelerate(model, X, min_agreement=0.8, random_state=0)
     strict = limes.accelerate(model, X, min_agreement=0.985, random_state=0)
     assert modest.cost_ < strict.cost_
     for fast, required in [(modest, 0.8), (strict, 0.985)]:
-        agreeing = [one.cost for one in fast.candidates_ if one.agreement >= required]
+        agreeing = [item.cost for item in fast.candidates_ if item.agreement >= required]
         assert fast.cost_ == min(agreeing)
     assert np.mean(strict.predict(rows) == model.predict(rows)) > 0.97
 
 
-@pytest.mark.usefixtures("quick_fit")
-def test_an_agreement_out_of_reach_warns(moons):
+def test_an_agreement_out_of_reach_is_told(moons):
     model, X, _ = moons
     with pytest.warns(UserWarning, match=r"min_agreement=0.999999 is not reached"):
         limes.accelerate(model, X, min_agreement=0.999999, max_cost=30, random_state=0)
@@ -75,7 +73,7 @@ def test_an_agreement_out_of_reach_warns(moons):
         ({"min_agreement": 0.9, "refine": False}, "refine=True"),
     ],
 )
-def test_limits_that_no_model_can_keep_are_refused(moons, options, words):
+def test_what_cannot_be_is_refused(moons, options, words):
     model, X, _ = moons
     with pytest.raises(ValueError, match=words.replace("(", r"\(")):
         limes.accelerate(model, X, random_state=0, **options)
@@ -100,7 +98,6 @@ def make_sources():
 SOURCES, ROWS = make_sources()
 
 
-@pytest.mark.usefixtures("quick_fit")
 @pytest.mark.parametrize("name", list(SOURCES))
 def test_a_model_that_keeps_rows_needs_no_others(name):
     model = SOURCES[name]
@@ -110,7 +107,7 @@ def test_a_model_that_keeps_rows_needs_no_others(name):
     assert fast.n_features_in_ == 3
 
 
-def test_a_model_that_keeps_no_rows_is_refused():
+def test_a_model_that_keeps_no_rows_says_so():
     X, y = make_moons(100, random_state=0)
     with pytest.raises(ValueError, match="X is needed for LogisticRegression"):
         limes.accelerate(LogisticRegression().fit(X, y))
@@ -118,7 +115,6 @@ def test_a_model_that_keeps_no_rows_is_refused():
         limes.accelerate(SVC().fit(X, y), y=y)
 
 
-@pytest.mark.usefixtures("quick_fit")
 def test_the_trade_off_is_drawn(moons):
     pytest.importorskip("matplotlib")
     model, X, _ = moons
@@ -127,6 +123,6 @@ def test_the_trade_off_is_drawn(moons):
     draw_candidates(fast, axes)
     words = [text.get_text() for text in axes.texts]
     assert f"{fast.n_borders_} points" in words
-    assert len(words) == len({candidate.n_borders for candidate in fast.candidates_})
+    assert len(words) == len({trial.n_borders for trial in fast.candidates_})
     with pytest.raises(ValueError, match="no trade-off"):
         draw_candidates(limes.accelerate(model, X, scheme="pairwise", random_state=0), axes)

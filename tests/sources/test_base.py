@@ -1,4 +1,4 @@
-"""Rows in any unit of length: the same map, the same predictions."""
+"""Rows in any unit of length: the same map, the same answers."""
 
 import numpy as np
 import pytest
@@ -29,7 +29,7 @@ def test_every_scheme_takes_rows_in_small_units(scheme):
     assert np.mean(fast.predict(1e-4 * X) == model.predict(1e-4 * X)) > 0.95
 
 
-def test_a_source_in_other_units_has_the_same_values_and_gradients():
+def test_a_source_in_other_units_has_the_same_answers_and_its_gradients():
     X, y = make_classification(300, 4, n_informative=3, n_redundant=0, n_classes=3, random_state=1)
     X = 1000.0 * X + 5e4
     source = as_source(SVC().fit(X, y), SourceContext(X, y, False, np.random.default_rng(0)))
