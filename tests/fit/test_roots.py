@@ -1,7 +1,7 @@
 """The search along lines: known answers, hard functions, and no way to diverge."""
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given, options
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
@@ -72,7 +72,7 @@ def test_a_gradient_that_lies_cannot_make_it_diverge():
     assert_allclose(points[:, 0], 0.3, atol=1e-9)
 
 
-@settings(max_examples=200, deadline=None)
+@options(max_examples=200, deadline=None)
 @given(
     root=st.floats(-0.99, 0.99),
     power=st.integers(0, 6),
