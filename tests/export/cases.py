@@ -17,6 +17,7 @@ from limes import BorderMap, BordersClassifier, accelerate
 from limes.export.packed import pack
 from limes.model import Model
 from limes.model.schemes import PairwiseScheme
+from tests.conftest import quick_training
 
 
 def moons():
@@ -252,7 +253,8 @@ CASES = (
 @cache
 def fitted(case):
     """Fit once for all tests."""
-    return case()
+    with quick_training():
+        return case()
 
 
 @dataclass(frozen=True)

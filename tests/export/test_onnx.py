@@ -173,6 +173,7 @@ class TestSkl2onnx:
 
     skl2onnx = pytest.importorskip("skl2onnx")
 
+    @pytest.mark.usefixtures("quick_fit")
     @pytest.mark.parametrize("dtype", ["float32", "float64"])
     def test_a_pipeline_converts(self, dtype):
         register()
@@ -194,6 +195,7 @@ class TestSkl2onnx:
         assert_array_equal(labels.astype(fast.classes_.dtype), fast.predict(rows))
         assert_allclose(probabilities, fast.predict_proba(rows), atol=1e-5)
 
+    @pytest.mark.usefixtures("quick_fit")
     def test_two_of_them_in_one_graph_do_not_meet(self):
         from sklearn.ensemble import VotingClassifier
 
