@@ -387,8 +387,8 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self.one_sided_ = [
             place for place, one in enumerate(found.scheme.maps) if not one.normals.any()
         ]
-        self._measure_agreement(found.judged, found.validation)
-        self.tradeoff_ = found.trials
+        self._measure_agreement(found.validated_scheme, found.validation)
+        self.tradeoff_ = found.candidates
         self.placement_ = found.placement
         return self
 
