@@ -104,44 +104,22 @@ def fit_model(
     # Fit the maps of the scheme.
     if scheme == "auto":
         scheme = "shared" if refine and not options.decision_offset else "pairwise"
-    options = _choose_placement(scheme, source, data, validation, options, refine, seed, verbose)
-    fitted = _fit_scheme(scheme, source, data, validation, options, refine, seed, n_jobs, verbose)
+    placement: str | None = None
+    if scheme == "shared":
+        fitted = fit_shared(source, data, validation, options, seed=seed, verbose=verbose)
+    else:
+        fitted, placement = _fit_several_maps(
+            scheme, source, data, validation, options, refine, seed, n_jobs, verbose
+        )
     # A function of rows has no labels of its own.
     is_unlabelled = y is not None and not hasattr(inner, "classes_")
     classes = np.unique(np.asarray(y)) if is_unlabelled else np.asarray(source.classes)
-    placement = None if _is_trained(scheme, options, refine) else options.placement
     return FitResult(
         fitted.scheme, fitted.validated_scheme, fitted.candidates, classes, validation, placement
     )
 
 
-def _choose_placement(
-    scheme: str,
-    source: MulticlassSource,
-    data: FitData,
-    validation: ValidationSet,
-    options: FitOptions,
-    refine: bool,
-    seed: np.random.SeedSequence,
-    verbose: int,
-) -> FitOptions:
-    """Return the options with the best placement where the user left it open."""
-    if options.placement != "auto" or _is_trained(scheme, options, refine):
-        return options
-    borders = borders_of(scheme, source, data)
-    placement = choose_placement(
-        borders, source, data, validation, options, seed=seed, verbose=verbose
-    )
-    return replace(options, placement=placement)
-
-
-def _is_trained(scheme: str, options: FitOptions, refine: bool) -> bool:
-    """Return whether the maps of a scheme are trained, and not points on borders."""
-    is_trainable = scheme in ("shortlist", "tree") and refine and not options.decision_offset
-    return scheme == "shared" or is_trainable
-
-
-def _fit_scheme(
+def _fit_several_maps(
     scheme: str,
     source: MulticlassSource,
     data: FitData,
@@ -151,16 +129,31 @@ def _fit_scheme(
     seed: np.random.SeedSequence,
     n_jobs: int | None,
     verbose: int,
-) -> FittedScheme:
-    """Fit the maps of a scheme."""
-    if scheme == "shared":
-        return fit_shared(source, data, validation, options, seed=seed, verbose=verbose)
+) -> tuple[FittedScheme, str | None]:
+    """Fit a scheme of several maps; return it with the placement of its points.
+
+    Shortlist and tree are trained unless the user wants points on borders; the others have points
+    on borders.
+    """
     run: Any = {"seed": seed, "n_jobs": n_jobs, "verbose": verbose}
+    can_train = scheme in ("shortlist", "tree")
+    is_trained = can_train and refine and not options.decision_offset
+    if options.placement == "auto" and not is_trained:
+        placement = choose_placement(
+            borders_of(scheme, source, data),
+            source,
+            data,
+            validation,
+            options,
+            seed=seed,
+            verbose=verbose,
+        )
+        options = replace(options, placement=placement)
     fitted: Scheme
-    if scheme in ("shortlist", "tree"):
-        fit_several = fit_shortlist if scheme == "shortlist" else fit_tree
-        fitted = fit_several(source, data, validation, options, refine=refine, **run)
+    if can_train:
+        fit_trainable = fit_shortlist if scheme == "shortlist" else fit_tree
+        fitted = fit_trainable(source, data, validation, options, refine=refine, **run)
     else:
         fit_borders = fit_one_vs_rest if scheme == "one-vs-rest" else fit_pairwise
         fitted = fit_borders(source, data, options, **run)
-    return FittedScheme(fitted, validated_scheme=fitted)
+    return FittedScheme(fitted, fitted), None if is_trained else options.placement

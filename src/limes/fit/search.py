@@ -3,11 +3,12 @@
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from limes._typing import Array
+from limes._typing import Array, Indices
 from limes.fit.config import (
     DEFAULTS,
     FINAL_BUDGET,
@@ -107,6 +108,11 @@ class CandidateTrainer:
     ) -> None:
         self.source, self.data, self.options = source, data, options
         self.raw_rows = validation.rows
+        scheme_class = PairwiseScheme if len(source.classes) == 2 else SharedScheme
+        # Makes the scheme of a tuple of one map for all classes.
+        self.as_scheme: Callable[[tuple[BorderMap]], Scheme] = partial(
+            scheme_class, n_classes=len(source.classes), double=options.double
+        )
         self.transfer_set = build_transfer_set(source, data.rows, rng=rng)
         self.is_wide = self.transfer_set.components is not None
         self.blend = options.blend or DEFAULTS.search.blend
@@ -136,17 +142,16 @@ class CandidateTrainer:
             budget=budget,
             rng=np.random.default_rng(seed),
         )
-        probabilities = self.criterion.calibrated_probabilities
-        return self._evaluate(
-            calibrate(map_, self.validation_rows, probabilities, self.validation.weights), budget
+        map_ = calibrate(
+            map_,
+            self.validation_rows,
+            self.criterion.calibrated_probabilities,
+            self.validation.weights,
         )
-
-    def _evaluate(self, map_: BorderMap, budget: Budget) -> TrainedCandidate:
-        """Return a map as a candidate, with its agreement and expected loss of skill."""
-        inner = self._as_scheme(map_)
+        inner = self.as_scheme((map_,))
         values = inner.values(self.validation_rows)
         class_index, probabilities = inner.class_index(values), inner.probabilities(values)
-        scheme = self._as_scheme(map_.after(self.data.preprocessing))
+        scheme = self.as_scheme((map_.after(self.data.preprocessing),))
         n_borders = scheme.n_borders
         agreement = self.validation.agreement(class_index)
         independent = self.validation.agreement_assuming_independence(class_index)
@@ -154,26 +159,24 @@ class CandidateTrainer:
         candidate = Candidate(
             scheme.name,
             n_borders,
-            min(map_.blend, max(n_borders - 1, 1)),
+            min(blend, max(n_borders - 1, 1)),
             scheme.cost,
             *agreement,
             lost=self.criterion.skill_loss(class_index)[0],
         )
-        min_agreement = self.options.limits.min_agreement
-        if min_agreement is not None:
-            is_good_enough = candidate.agreement >= min_agreement
-        else:
-            is_good_enough = self.has_enough_validation_rows and self.criterion.is_good_enough(
-                class_index, probabilities
-            )
+        is_good_enough = self._is_good_enough(candidate, class_index, probabilities)
         return TrainedCandidate(scheme, candidate, budget, independent, balanced, is_good_enough)
 
-    def _as_scheme(self, map_: BorderMap) -> Scheme:
-        """Return the scheme of one map for all classes."""
-        n_classes = len(self.source.classes)
-        if n_classes == 2:
-            return PairwiseScheme((map_,), 2, self.options.double)
-        return SharedScheme((map_,), n_classes, self.options.double)
+    def _is_good_enough(
+        self, candidate: Candidate, class_index: Indices, probabilities: Array
+    ) -> bool:
+        """Return whether a candidate reaches min_agreement, or else meets the skill criterion."""
+        min_agreement = self.options.limits.min_agreement
+        if min_agreement is not None:
+            return candidate.agreement >= min_agreement
+        return self.has_enough_validation_rows and self.criterion.is_good_enough(
+            class_index, probabilities
+        )
 
     def retrain_with_full_budget(
         self, short: TrainedCandidate, seed: np.random.SeedSequence
@@ -239,7 +242,7 @@ class CandidateTrainer:
             projection,
             self.blend,
         )
-        return self._as_scheme(map_.after(self.data.preprocessing))
+        return self.as_scheme((map_.after(self.data.preprocessing),))
 
 
 class SizeSearch:
