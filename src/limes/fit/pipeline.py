@@ -48,12 +48,12 @@ class FitResult:
     validated_scheme: Scheme
     # What was compared to select the number of points.
     candidates: list[Candidate]
+    # Between which rows borders were searched; None where maps were trained.
+    placement: str | None
     # Shape (n_classes,). Labels.
     classes: Labels
     # Raw rows that no map of the validated scheme was trained on, with the source's labels.
     validation: ValidationSet
-    # Between which rows borders were searched; None where maps were trained.
-    placement: str | None
 
 
 def fit_model(
@@ -104,19 +104,16 @@ def fit_model(
     # Fit the maps of the scheme.
     if scheme == "auto":
         scheme = "shared" if refine and not options.decision_offset else "pairwise"
-    placement: str | None = None
     if scheme == "shared":
         fitted = fit_shared(source, data, validation, options, seed=seed, verbose=verbose)
     else:
-        fitted, placement = _fit_several_maps(
+        fitted = _fit_several_maps(
             scheme, source, data, validation, options, refine, seed, n_jobs, verbose
         )
     # A function of rows has no labels of its own.
     is_unlabelled = y is not None and not hasattr(inner, "classes_")
     classes = np.unique(np.asarray(y)) if is_unlabelled else np.asarray(source.classes)
-    return FitResult(
-        fitted.scheme, fitted.validated_scheme, fitted.candidates, classes, validation, placement
-    )
+    return FitResult(**vars(fitted), classes=classes, validation=validation)
 
 
 def _fit_several_maps(
@@ -129,8 +126,8 @@ def _fit_several_maps(
     seed: np.random.SeedSequence,
     n_jobs: int | None,
     verbose: int,
-) -> tuple[FittedScheme, str | None]:
-    """Fit a scheme of several maps; return it with the placement of its points.
+) -> FittedScheme:
+    """Fit a scheme of several maps.
 
     Shortlist and tree are trained unless the user wants points on borders; the others have points
     on borders.
@@ -156,4 +153,4 @@ def _fit_several_maps(
     else:
         fit_borders = fit_one_vs_rest if scheme == "one-vs-rest" else fit_pairwise
         fitted = fit_borders(source, data, options, **run)
-    return FittedScheme(fitted, fitted), None if is_trained else options.placement
+    return FittedScheme(fitted, fitted, placement=None if is_trained else options.placement)

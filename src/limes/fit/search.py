@@ -33,13 +33,16 @@ from limes.timing import time_in_turns
 
 @dataclass(frozen=True, eq=False)
 class FittedScheme:
-    """A scheme, and the candidates that it was selected from."""
+    """A scheme, and how it was selected."""
 
     scheme: Scheme
     # The scheme before a last training that also uses the held-out rows; the same where there was
     # none.
     validated_scheme: Scheme
+    # What was compared to select the number of points.
     candidates: list[Candidate] = field(default_factory=list)
+    # Between which rows borders were searched; None where maps were trained.
+    placement: str | None = None
 
 
 def fit_shared(
