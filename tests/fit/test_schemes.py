@@ -4,7 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given, options
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose, assert_array_equal
@@ -63,7 +63,7 @@ def rows(n_rows=2000, scale=2.0):
 
 
 @pytest.mark.parametrize("name", SCHEMES)
-@options(max_examples=100, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(X=arrays(np.float64, (8, 2), elements=st.floats(-50, 50)))
 def test_labels_and_probabilities_never_disagree(name, X):
     scheme = SCHEMES[name]()
