@@ -2,15 +2,21 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-CORE := CMakeLists.txt pyproject.toml $(wildcard src/limes/_core/*.cpp src/limes/_core/*.hpp)
+CORE := CMakeLists.txt core/CMakeLists.txt pyproject.toml $(wildcard core/*.[ch]pp bindings/*.[ch]pp)
 
-.PHONY: run test test-slow fuzz lint sanitize valgrind check-arm64 clean
+.PHONY: run test core-test test-slow fuzz lint sanitize valgrind check-arm64 clean
 
 run: $(VENV)/.run
 	$(BIN)/limes demo
 
-test: $(VENV)/.test
+test: core-test
 	$(BIN)/python -m pytest -n auto -m "not slow"
+
+# The C++ core without Python.
+core-test: $(VENV)/.test
+	$(BIN)/cmake -S core -B build/core
+	$(BIN)/cmake --build build/core --parallel 2
+	$(BIN)/ctest --test-dir build/core --output-on-failure
 
 test-slow: $(VENV)/.test
 	$(BIN)/python -m pytest -s -m slow
@@ -28,11 +34,14 @@ lint: $(VENV)/.lint
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# The core built with AddressSanitizer and UBSan beside the ordinary one, through its tests. Without
-# `site` (-S) the editable install stays out of the way. Python itself leaks by design. What the
-# sanitizers say goes past Python, and must not be captured.
+# The core with AddressSanitizer and UBSan: its own tests, then a build of the module beside the
+# ordinary one and its Python tests. Without `site` (-S) the editable install is not imported. Python
+# itself leaks by design. The sanitizers write past Python, so their output must not be captured.
 SANITIZED := $(CURDIR)/build/sanitized
 sanitize: $(VENV)/.test
+	$(BIN)/cmake -S core -B $(SANITIZED)-core -DCMAKE_BUILD_TYPE=RelWithDebInfo -DLIMES_SANITIZE=address,undefined
+	$(BIN)/cmake --build $(SANITIZED)-core --parallel 2
+	$(BIN)/ctest --test-dir $(SANITIZED)-core --output-on-failure
 	$(BIN)/python -m pip install --quiet --no-deps --upgrade --target $(SANITIZED) \
 	  -C build-dir=$(SANITIZED)-objects -C cmake.build-type=RelWithDebInfo -C install.strip=false \
 	  -C cmake.define.LIMES_SANITIZE=address,undefined .
@@ -41,20 +50,21 @@ sanitize: $(VENV)/.test
 	  PYTHONPATH="$(SANITIZED):$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("platlib"))')" \
 	  $(BIN)/python -S -m pytest -q -p no:cacheprovider --capture=sys tests/_core tests/model/test_class_rules.py
 
-# Memory that is read before it is written, which the sanitizers do not see: a short run. CPython and
-# NumPy have reports of their own; one that passes through the core is an error.
+# Reads of uninitialised memory, which the sanitizers do not see, in a short run. Reports of CPython
+# and NumPy are ignored; one that passes through the core is an error.
 VALGRIND_LOG := build/valgrind.log
 valgrind: $(VENV)/.test
 	PYTHONMALLOC=malloc OPENBLAS_NUM_THREADS=1 valgrind --error-limit=no --track-origins=yes \
 	  --log-file=$(VALGRIND_LOG) $(BIN)/python tests/_core/valgrind_run.py
 	! grep -C 12 _native $(VALGRIND_LOG)
 
-# The kernel for arm64, in an emulator. Debian: g++-aarch64-linux-gnu and qemu-user.
+# The tests of the core for arm64, in an emulator. Debian: g++-aarch64-linux-gnu and qemu-user.
 check-arm64:
-	mkdir -p build
-	aarch64-linux-gnu-g++ -std=c++17 -O3 -ffp-contract=off -static -DLIMES_PATH=generic -Isrc/limes/_core \
-	  tests/core/check_kernel.cpp src/limes/_core/kernel.cpp -o build/check_kernel_arm64
-	qemu-aarch64 build/check_kernel_arm64
+	cmake -S core -B build/arm64 -DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=aarch64 \
+	  -DCMAKE_CXX_COMPILER=aarch64-linux-gnu-g++ -DCMAKE_EXE_LINKER_FLAGS=-static \
+	  -DCMAKE_CROSSCOMPILING_EMULATOR=qemu-aarch64
+	cmake --build build/arm64 --parallel 2
+	ctest --test-dir build/arm64 --output-on-failure
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)

@@ -112,7 +112,7 @@ def measure(name, seed):
     wanted = machine.classes_[source.predict_index(asked)]
     found = fast.predict(problem.X_test)
     truth, classes = problem.y_test, machine.classes_
-    chosen = next(trial for trial in fast.tradeoff_ if trial.is_chosen)
+    chosen = next(trial for trial in fast.candidates_ if trial.is_selected)
     return {
         "dataset": name,
         "seed": seed,

@@ -59,11 +59,11 @@ def copy_rows(path: str, copy: str) -> None:
 
 def measure(job: str, *words: object) -> None:
     """Run a command; print its processor time, its time, and the most memory that it took."""
-    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    preprocessing, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     with subprocess.Popen([*map(str, words)], stdout=subprocess.DEVNULL) as process:
         peak = watch(process)
     taken, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
-    worked = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    worked = after.ru_utime + after.ru_stime - preprocessing.ru_utime - preprocessing.ru_stime
     assert process.returncode == 0
     print(f"{job:25} {worked:6.1f} s of work, {taken:6.1f} s in all, {peak / 1e6:5.0f} MB")
 

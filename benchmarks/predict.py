@@ -25,7 +25,7 @@ from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
 import limes
-from limes._core import cpu_path, thread_count
+from limes._core import Classifier, cpu_path, thread_count
 from limes.research.bench import time_in_turns
 from limes.timing import Timing
 
@@ -130,13 +130,12 @@ def whole_against_kernel(model: Model, n_rows: int, n_turns: int) -> str:
 def bare_kernel(model: Model, rows: np.ndarray) -> Callable[[], object]:
     """Return the quickest call of the core that leads to the class of each row."""
     maps = model.fast.scheme_.compiled
-    class_index = np.empty(len(rows), dtype=np.int32)
     try:
-        maps.classify(rows[:1], class_index[:1])
-    except (ValueError, RuntimeError):  # maps that cannot name a class by themselves
+        classifier = Classifier(maps)
+    except ValueError:  # several maps without pairs have no rule of their own
         values = np.empty((len(rows), maps.n_values), dtype=maps.dtype)
         return lambda: maps.decide(rows, values)
-    return lambda: maps.classify(rows, class_index)
+    return lambda: classifier.classify(rows)
 
 
 def two_threads_against_one(model: Model, n_rows: int, n_turns: int) -> str:
@@ -181,9 +180,9 @@ def peak_bytes(n_rows: int, labels: str) -> int:
     fast = train_model("2 classes", 2, labels).fast
     rows = uniform_rows(n_rows)
     fast.predict(rows[:1])
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    preprocessing = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     fast.predict(rows)
-    return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * RSS_UNIT
+    return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - preprocessing) * RSS_UNIT
 
 
 def timings(calls: list[Callable[[], object]], n_turns: int) -> list[Timing]:

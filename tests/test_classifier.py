@@ -95,7 +95,7 @@ def test_the_answers_do_not_depend_on_the_number_of_jobs(scheme, blobs):
     )
     for left, right in zip(one.scheme_.maps, two.scheme_.maps, strict=True):
         assert_array_equal(left.points, right.points)
-        assert_array_equal(left.normals, right.normals)
+        assert_array_equal(left.slopes, right.slopes)
     assert_array_equal(one.predict_proba(X), two.predict_proba(X))
 
 
@@ -125,7 +125,7 @@ def test_the_fast_model_takes_raw_rows_of_a_scaled_source(moons):
     model = make_pipeline(StandardScaler(), SVC(gamma=1)).fit(raw, y)
     fast = accelerate(model, raw, random_state=0)
     assert np.mean(fast.predict(raw) == model.predict(raw)) > 0.97
-    assert fast.scheme_.maps[0].normals.shape == (100, 2, 1)
+    assert fast.scheme_.maps[0].slopes.shape == (100, 1, 2)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64])
@@ -213,7 +213,7 @@ def test_the_bands_of_a_stepped_source_are_not_turned_round(n_bands):
 def test_a_function_that_saturates_keeps_its_slope():
     X = np.random.default_rng(0).uniform(-1, 1, (400, 2))
     fast = accelerate(lambda rows: np.tanh(80 * (np.hypot(*rows.T) - 0.6)), X, random_state=0)
-    slopes = np.linalg.norm(fast.scheme_.maps[0].normals[:, :, 0], axis=1)
+    slopes = np.linalg.norm(fast.scheme_.maps[0].slopes[:, 0], axis=1)
     assert_allclose(slopes, 80, rtol=0.01)
 
 
@@ -262,7 +262,7 @@ class TestOddCases:
         X, _ = moons
         fast = accelerate(lambda rows: np.full(len(rows), 2.0), X, random_state=0)
         assert_array_equal(np.unique(fast.predict(X)), [1])
-        assert fast.one_sided_ == [0]
+        assert fast.scheme_.maps[0].is_constant
         assert fast.n_borders_ == 1
 
     def test_a_pair_of_classes_without_a_border_leaves_the_others_alone(self, blobs):
@@ -272,7 +272,7 @@ class TestOddCases:
             return np.column_stack([rows[:, 0], -rows[:, 0], np.full(len(rows), -100.0)])
 
         fast = accelerate(scores, X, random_state=0)
-        assert fast.one_sided_ == [1, 2]
+        assert [one.is_constant for one in fast.scheme_.maps] == [False, True, True]
         assert_array_equal(fast.predict(X), np.where(X[:, 0] > 0, 0, 1))
 
     def test_duplicate_rows_are_no_harm(self, moons):

@@ -1,10 +1,11 @@
-"""`BordersClassifier`, `accelerate`, `load`, parameter checks."""
+"""The estimator: ``BordersClassifier``, ``accelerate`` and ``load``."""
 
 import os
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,97 +22,88 @@ from limes.fit.borders import PLACEMENTS
 from limes.fit.config import FitOptions, Limits
 from limes.fit.pipeline import fit_model
 from limes.fit.synthetic import rows_from_training_rows
-from limes.fit.validation import ValidationSet
-from limes.model.file import StoredModel, describe, read_model, restore, write_model
-from limes.model.model import (
-    find_class_index,
-    find_labels,
-    find_probabilities,
-    find_values,
-    threads_for,
-)
+from limes.model.file import load_model, save_model
+from limes.model.model import Candidate, FitInfo, Model, scheme_index
 from limes.model.schemes import SCHEMES, Scheme
+from limes.renamed import refuse_old_name
 from limes.report import Report, compare, pickled_size
 from limes.sources.generic import with_feature_names
 from limes.sources.pipelines import unwrap
 
-CHOICES = {
-    "scheme": ("auto", *SCHEMES),
-    "placement": ("auto", *PLACEMENTS),
-    "border": ("predict", "probability"),
-    "dtype": ("float32", "float64"),
-}
+# Parameters that a model file leaves out: they belong to the computer or to the source.
+NOT_STORED = {"estimator", "n_jobs", "verbose"}
+RENAMED = {"tradeoff_": "candidates_", "one_sided_": "scheme_.maps[i].is_constant"}
 
 
 class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
-    """A fast piecewise-linear classifier with the answers of a slow one.
+    """A fast piecewise-linear classifier that predicts as a slow one does.
 
-    It finds points on the decision border of a classifier, keeps the direction across the border
-    at each, and answers a new row by asking the nearest point.
+    It places a few points near the decision border of a trained classifier, each with linear
+    functions, and predicts a row by evaluating the functions of its nearest points.
 
     Parameters
     ----------
     estimator : classifier, default=None
-        What is replaced: fitted on the same rows first, unless it is frozen
-        (``sklearn.frozen.FrozenEstimator``), a LIBSVM model or a function of rows. None means
-        ``SVC()``. Linear steps of a ``Pipeline`` before the classifier cost a prediction nothing.
+        The source: the classifier that is replaced. It is fitted on the same rows first, unless it
+        is frozen (``sklearn.frozen.FrozenEstimator``), a LIBSVM model or a function of rows. None
+        means ``SVC()``. Linear steps of a ``Pipeline`` before the classifier are folded into the
+        model and cost a prediction nothing.
     scheme : {'auto', 'shared', 'shortlist', 'tree', 'pairwise', 'one-vs-rest'}, default='auto'
-        How borders make up more than two classes: one map for all; one for all that names the
-        likeliest few, and one for each pair, of which only those of the named decide; one for each
-        fork of a tree of classes; one for each pair (the paper); or one for each class against the
-        rest. 'auto' is 'shared' where it may be fitted to the source, else 'pairwise'; two classes
-        have one map either way, and are called a pair.
+        How border maps make classes. 'shared': one map with a function for each class. 'shortlist':
+        such a map selects the likeliest classes, and the maps of their pairs decide. 'tree': one
+        map for each node of a class hierarchy. 'pairwise': one map for each pair (the paper).
+        'one-vs-rest': one for each class against the others. 'auto' is 'shared', or 'pairwise'
+        where ``refine=False`` or a threshold is given; two classes have one map in every scheme.
     n_borders : int or 'auto', default='auto'
-        Points a map: in all, for each pair, for each fork, or for each class against the rest.
-        'auto' tries several numbers in a shared map, the cheapest first, on rows kept aside. It
-        stops where nobody would notice what is lost of the source's skill (0.004 of its uncertainty
-        coefficient, or a hundredth if less, by its own probabilities), or else takes the cheapest
-        whose agreement with the source is within its error of the best; elsewhere it is 100, but 32
-        for a pair of a shortlist and 128 for a fork that are fitted.
+        Points of a map. 'auto' trains shared maps of growing size and selects the smallest whose
+        expected loss in uncertainty coefficient is below 0.004, or 1 % of the source's if that is
+        less; if none is, the cheapest within one standard error of the best agreement. In the
+        other schemes it is 100, but 32 for a trained pair of a shortlist and 128 for a trained
+        node.
     placement : {'auto', 'random', 'near', 'mixed', 'dense'}, default='auto'
-        Between which rows to search: any two across the border (the paper), near ones, half of
-        each, or near ones where the border runs through many rows. 'auto' tries each on a few
-        borders, and takes the first within its error of the best on rows kept aside.
+        Between which rows borders are searched: any two across the border (the paper), near ones,
+        half of each, or near ones where the border runs through many rows. 'auto' tries each on a
+        few borders and takes the first within one standard error of the best on held-out rows.
     blend : int or 'auto', default='auto'
-        Number of nearest points whose linear functions are averaged; the paper's is 1. 'auto' is 7
-        or 3 in a shared map, 4 in a shortlist and a fitted tree, else 1.
+        Nearest points whose linear functions are averaged; the paper's value is 1. 'auto' is 7 or
+        3 in a shared map, 4 in a shortlist and a trained tree, else 1.
     refine : bool, default=True
-        Whether 'auto' may choose a scheme that is fitted to the source, and whether the pairs of a
-        shortlist and the forks of a tree are fitted to it, instead of being points on its borders.
+        Whether maps are trained to the source's probabilities. False: they are points on its
+        borders, as in the paper; a shared map is always trained.
     border : {'predict', 'probability'}, default='predict'
-        Where a support vector machine's border lies: where its own ``predict`` changes, or where
-        its calibrated probabilities are equal (the paper; ``svm-predict -b 1``).
+        Where the border of an SVM lies: where its ``predict`` changes, or where its calibrated
+        probabilities are equal (the paper; ``svm-predict -b 1``).
     threshold : float, default=0.0
         Difference in probability between the second class and the first at which the border lies,
-        from -1 to 1; for two classes only. It is the same as another ratio of the classes before
-        anything is known, and probabilities are given for that ratio.
+        from -1 to 1; for two classes only. It corresponds to other prior probabilities, and
+        ``predict_proba`` refers to those.
     tolerance : float, default=1e-5
-        The largest absolute decision value of a border point.
+        Largest absolute decision value of a border point.
     dtype : {'float32', 'float64'}, default='float32'
-        Precision of prediction. A row so far from zero that its sums could overflow is taken
-        nearer, in its direction.
+        Precision of prediction. A row so far from zero that its sums could overflow is scaled down.
     min_agreement : float or None, default=None
-        Share of rows that must get the source's label: the cheapest map that reaches it is taken,
-        and a warning says so where none does. It and the limits below are for the schemes 'auto'
+        Share of rows that must get the source's label: the cheapest candidate that reaches it is
+        selected, with a warning if none does. This and the limits below are for the schemes 'auto'
         and 'shared' with ``n_borders='auto'``.
     max_cost : int or None, default=None
-        The most multiply-adds a row.
+        Most multiply-adds per row.
     max_time_us : float or None, default=None
-        The most microseconds a row in a batch, on one thread of this machine.
+        Most microseconds per row in a batch, on one thread of this computer.
     max_bytes : int or None, default=None
-        The largest size of the points and functions; a microcontroller may have 2048.
+        Most bytes of points and functions; a microcontroller may have 2048.
     random_state : int, RandomState instance or None, default=None
-        Decides rows and pairs.
+        Seed of the fit.
     n_jobs : int or None, default=None
-        Pairs of classes searched at once, and threads of a prediction. The answers do not depend
-        on it.
+        Pairs of classes fitted at once, and threads of a prediction. Results do not depend on it.
     verbose : int, default=0
-        Above zero, the search tells how far it is.
+        Above zero, the fit prints its progress.
 
     Attributes
     ----------
     estimator_ : classifier
         The fitted source; a classifier from a model file has none.
+    model_ : Model
+        All that predicts; it needs NumPy alone.
     classes_ : ndarray of shape (n_classes,)
         Labels.
     n_features_in_ : int
@@ -119,26 +111,22 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the columns, where ``X`` had any.
     scheme_ : Scheme
-        The border maps, and how they are joined.
+        The border maps, and how they make classes.
     n_borders_ : int
-        Border points in all.
+        Border points in all maps.
     cost_ : int
-        Multiply-adds that one row costs.
+        Multiply-adds per row.
     agreement_ : float
-        Share of rows, kept aside from the search, on which the labels are those of the source;
-        nan where there were too few rows to keep any aside. A machine that was trained on the rows
-        is surer of them than of new ones: it is trained again without some, and rows are weighted
-        and made so that what is told holds for new ones (not where that would take long). Where
-        rows are few, the map learns from these too once they have judged it.
+        Share of held-out rows with the source's label; nan where there were too few rows to hold
+        any out. For SVMs it is importance-weighted to out-of-fold margins, so that it estimates
+        agreement on unseen rows, unless training the SVM again would take long. Where rows are few,
+        the model is trained once more with the held-out rows after that.
     agreement_error_ : float
         Standard error of ``agreement_``.
-    tradeoff_ : list of Trial
-        What was tried to choose the number of points: scheme, points, cost, agreement, and how much
-        of the source's uncertainty coefficient is expected to be lost.
+    candidates_ : list of Candidate
+        The models that were compared: scheme, points, cost, agreement, expected loss of skill.
     placement_ : str or None
-        Between which rows borders were searched; None for maps that are fitted to the source.
-    one_sided_ : list of int
-        Numbers of the maps without a border, all rows being on one side of it.
+        Between which rows borders were searched; None for trained maps.
 
     See Also
     --------
@@ -194,7 +182,7 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self.verbose = verbose
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Fit the source, then find its borders.
+        """Fit the source, then the model that replaces it.
 
         Parameters
         ----------
@@ -208,7 +196,7 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         BordersClassifier
             Itself.
         """
-        check_parameters(self)
+        _check_parameters(self)
         rows, labels = validate_data(
             self, X, y, accept_sparse="csr", dtype=(np.float64, np.float32)
         )
@@ -221,10 +209,10 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         source = SVC() if self.estimator is None else self.estimator
         if hasattr(source, "fit") and not isinstance(source, FrozenEstimator):
             source = clone(source).fit(X, y)
-        return self._find_borders(source, rows, labels)
+        return self._fit_to_source(source, rows, labels)
 
     def decision_function(self, X: ArrayLike) -> Array:
-        """Return how far each row is on one side of the border.
+        """Return decision values.
 
         Parameters
         ----------
@@ -237,15 +225,7 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             Two classes: positive for the second; its hyperbolic tangent is the difference in
             probability. More: the logarithm of each class's probability.
         """
-        rows = check_rows(self, X)
-        n_threads = threads_for(rows, self.n_jobs)
-        if len(self.classes_) == 2:
-            decision = np.empty(rows.shape[0])
-            for place, values in find_values(self.scheme_, rows, n_threads=n_threads):
-                decision[place] = values[:, 0]
-            return decision
-        probabilities = find_probabilities(self.scheme_, rows, n_threads=n_threads)
-        return np.log(np.maximum(probabilities, np.finfo(float).tiny))
+        return self.model_.decision_function(self._check_rows(X), n_jobs=self.n_jobs)
 
     def predict_proba(self, X: ArrayLike) -> Array:
         """Return the probability of each class.
@@ -260,8 +240,7 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         ndarray of shape (n_rows, n_classes)
             In the order of ``classes_``; the largest is that of the predicted class.
         """
-        rows = check_rows(self, X)
-        return find_probabilities(self.scheme_, rows, n_threads=threads_for(rows, self.n_jobs))
+        return self.model_.predict_proba(self._check_rows(X), n_jobs=self.n_jobs)
 
     def predict(self, X: ArrayLike) -> Labels:
         """Predict the class of each row.
@@ -276,16 +255,14 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         ndarray of shape (n_rows,)
             One of ``classes_`` for each row.
         """
-        rows = check_rows(self, X)
-        n_threads = threads_for(rows, self.n_jobs)
-        return find_labels(self.scheme_, rows, self.classes_, n_threads=n_threads)
+        return self.model_.predict(self._check_rows(X), n_jobs=self.n_jobs)
 
     def predictor(self) -> Callable[[Any], Any]:
         """Return a function that predicts one row at a time, for real-time use.
 
-        It leaves out what scikit-learn checks on every call. A row is a float32 or float64 array of
-        one dimension or a sequence of numbers; anything of another shape or type raises. A row with
-        a NaN or an infinity gets the first class.
+        It leaves out scikit-learn's input checks. A row is a float32 or float64 array of one
+        dimension or a sequence of numbers; anything of another shape or type raises. A row with a
+        NaN or an infinity gets the first class.
 
         Returns
         -------
@@ -296,12 +273,13 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         --------
         >>> from sklearn.datasets import make_moons
         >>> X, y = make_moons(500, noise=0.2, random_state=0)
-        >>> predict_one = BordersClassifier(random_state=0).fit(X, y).predictor()
+        >>> fast = BordersClassifier(n_borders=16, random_state=0).fit(X, y)
+        >>> predict_one = fast.predictor()
         >>> predict_one([0.0, 1.0])
         0
         """
         check_is_fitted(self)
-        return self.scheme_.predictor(self.classes_.tolist())
+        return self.model_.predictor()
 
     def report(self, X: ArrayLike, y: ArrayLike | None = None) -> Report:
         """Compare with the source: skill, agreement, time and size.
@@ -309,16 +287,16 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_rows, n_features)
-            Rows, best those that neither was fitted on.
+            Rows, preferably ones that neither was fitted on.
         y : array-like of shape (n_rows,), default=None
-            True labels; without them there is no skill to tell, only agreement.
+            True labels; without them skill is not reported, only agreement.
 
         Returns
         -------
         Report
-            Print it to read a table.
+            Print it for a table.
         """
-        rows = check_rows(self, X)
+        rows = self._check_rows(X)
         if not hasattr(self, "estimator_"):
             raise ValueError(
                 "report compares with the source, which a model file does not keep. Set "
@@ -339,8 +317,8 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         path : path-like
-            File to write, by custom with the ending ``.limes``. An old one stays as it is until the
-            new one is complete.
+            File to write, by convention with the ending ``.limes``. An old file stays as it is
+            until the new one is complete.
 
         Examples
         --------
@@ -348,7 +326,7 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         >>> from sklearn.datasets import make_moons
         >>> import limes
         >>> X, y = make_moons(200, random_state=0)
-        >>> fast = BordersClassifier(random_state=0).fit(X, y)
+        >>> fast = BordersClassifier(n_borders=16, random_state=0).fit(X, y)
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     fast.save(f"{folder}/moons.limes")
         ...     again = limes.load(f"{folder}/moons.limes")
@@ -356,7 +334,74 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         True
         """
         check_is_fitted(self)
-        write_model(path, describe(self))
+        parameters = {
+            name: value
+            for name, value in self.get_params(deep=False).items()
+            if name not in NOT_STORED
+        }
+        info = replace(self.model_.info, parameters=parameters)
+        save_model(replace(self.model_, info=info), path)
+
+    @classmethod
+    def from_model(cls, model: Model) -> Self:
+        """Return a fitted classifier that predicts with a model.
+
+        Parameters
+        ----------
+        model : Model
+            From ``limes.model.load_model``, or built from border maps.
+
+        Returns
+        -------
+        BordersClassifier
+            Fitted, without a source; its parameters are those in ``model.info``.
+        """
+        names = cls._get_param_names()
+        stored = model.info.parameters.items()
+        fast = cls(**{name: value for name, value in stored if name in names})
+        _check_parameters(fast)
+        fast._set_model(model)
+        return fast
+
+    @property
+    def scheme_(self) -> Scheme:
+        """The border maps, and how they make classes."""
+        return self.model_.scheme
+
+    @property
+    def n_borders_(self) -> int:
+        """Border points in all maps."""
+        return self.model_.scheme.n_borders
+
+    @property
+    def cost_(self) -> int:
+        """Multiply-adds per row."""
+        return self.model_.scheme.cost
+
+    @property
+    def agreement_(self) -> float:
+        """Share of held-out rows with the source's label."""
+        return self.model_.info.agreement
+
+    @property
+    def agreement_error_(self) -> float:
+        """Standard error of ``agreement_``."""
+        return self.model_.info.agreement_error
+
+    @property
+    def candidates_(self) -> list[Candidate]:
+        """The models that were compared."""
+        return self.model_.info.candidates
+
+    @property
+    def placement_(self) -> str | None:
+        """Between which rows borders were searched."""
+        return self.model_.info.placement
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> NoReturn:
+            refuse_old_name(self, name, RENAMED)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -365,13 +410,13 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         tags.input_tags.sparse = not has_tags or get_tags(inner).input_tags.sparse
         return tags
 
-    def _find_borders(self, source: Any, X: Any, y: Labels | None) -> Self:
-        """Learn from a fitted source."""
-        found = fit_model(
+    def _fit_to_source(self, source: Any, X: Any, y: Labels | None) -> Self:
+        """Fit the model to a fitted source."""
+        result = fit_model(
             source,
             X,
             y,
-            options=self._settings(),
+            options=self._options(),
             scheme=self.scheme,
             refine=self.refine,
             by_probability=self.border == "probability",
@@ -379,35 +424,59 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             n_jobs=self.n_jobs,
             verbose=self.verbose,
         )
+        validation = result.validation
+        predicted = scheme_index(result.validated_scheme, validation.rows, n_jobs=self.n_jobs)
+        agreement, error = validation.agreement(predicted)
         self.estimator_ = source
-        self.classes_ = found.classes
-        self.scheme_ = found.scheme
-        self.n_borders_ = found.scheme.n_borders
-        self.cost_ = found.scheme.cost
-        self.one_sided_ = [
-            place for place, one in enumerate(found.scheme.maps) if not one.normals.any()
-        ]
-        self._measure_agreement(found.validated_scheme, found.validation)
-        self.tradeoff_ = found.candidates
-        self.placement_ = found.placement
+        names = getattr(self, "feature_names_in_", None)
+        info = FitInfo(agreement, error, result.placement, result.candidates)
+        self._set_model(Model(result.scheme, result.classes, self.n_features_in_, names, info))
         return self
 
+    def _set_model(self, model: Model) -> None:
+        """Make this the fitted classifier of a model."""
+        self.model_ = model
+        self.classes_ = model.classes
+        self.n_features_in_ = model.n_features
+        if model.feature_names is not None:
+            self.feature_names_in_ = model.feature_names
+
+    def _check_rows(self, X: ArrayLike) -> Any:
+        """Return rows as the core takes them; it checks itself whether they are finite."""
+        if not hasattr(self, "model_"):  # check_is_fitted takes longer than predicting a row
+            check_is_fitted(self, "model_")
+        if self._is_plain(X):
+            return X
+        return validate_data(
+            self,
+            X,
+            reset=False,
+            accept_sparse="csr",
+            dtype=(np.float64, np.float32),
+            ensure_all_finite=False,
+        )
+
+    def _is_plain(self, X: Any) -> bool:
+        """Tell whether rows need no checks by scikit-learn, which take longer than one row."""
+        return (
+            type(X) is np.ndarray
+            and X.dtype in (np.float32, np.float64)
+            and X.ndim == 2
+            and X.shape[1] == self.n_features_in_
+            and X.shape[0] > 0
+            and not hasattr(self, "feature_names_in_")
+        )
+
     def _predict_by_source(self, rows: Any) -> Labels:
-        """Ask the source, which may be a function of rows."""
+        """Return the source's labels; it may be a function of rows."""
         if hasattr(self.estimator_, "predict"):
             return np.asarray(with_feature_names(self.estimator_, self.estimator_.predict)(rows))
-        scores = np.asarray(self.estimator_(rows))
-        class_index = scores > 0 if scores.ndim == 1 else scores.argmax(axis=1)
+        values = np.asarray(self.estimator_(rows))
+        class_index = values > 0 if values.ndim == 1 else values.argmax(axis=1)
         return self.classes_[class_index.astype(np.intp)]
 
-    def _measure_agreement(self, scheme: Scheme, validation: ValidationSet) -> None:
-        """Compare with the source on rows that the search had not seen then."""
-        n_threads = threads_for(validation.rows, self.n_jobs)
-        own = find_class_index(scheme, validation.rows, n_threads=n_threads)
-        self.agreement_, self.agreement_error_ = validation.agreement(own)
-
-    def _settings(self) -> FitOptions:
-        """Return the parameters of the search, what is left to us filled in."""
+    def _options(self) -> FitOptions:
+        """Return the parameters as the fit takes them."""
         return FitOptions(
             n_borders=None if self.n_borders == "auto" else int(self.n_borders),
             placement=self.placement,
@@ -419,54 +488,30 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         )
 
 
-def _seed(random_state: Any) -> np.random.SeedSequence:
-    """Return a seed for generators from any of scikit-learn's forms of randomness."""
-    words = check_random_state(random_state).randint(2**31, size=4)
-    return np.random.SeedSequence([int(word) for word in words])
-
-
 def accelerate(
-    model: Any,
-    X: ArrayLike | None = None,
-    y: ArrayLike | None = None,
-    *,
-    scheme: str = "auto",
-    n_borders: int | str = "auto",
-    placement: str = "auto",
-    blend: int | str = "auto",
-    refine: bool = True,
-    border: str = "predict",
-    threshold: float = 0.0,
-    tolerance: float = 1e-5,
-    dtype: str = "float32",
-    min_agreement: float | None = None,
-    max_cost: int | None = None,
-    max_time_us: float | None = None,
-    max_bytes: int | None = None,
-    random_state: Any = None,
-    n_jobs: int | None = None,
-    verbose: int = 0,
+    model: Any, X: ArrayLike | None = None, y: ArrayLike | None = None, **parameters: Any
 ) -> BordersClassifier:
-    """Turn a fitted classifier into a fast one with the same answers.
+    """Turn a fitted classifier into a fast one that predicts as it does.
 
     Parameters
     ----------
     model : classifier, or function of rows
-        Fitted: a support vector machine, a kernel-density or Gaussian-process classifier, a LIBSVM
-        model, anything with ``predict_proba`` or ``decision_function``, perhaps in a ``Pipeline``.
-        A function gives decision values (n_rows,), positive for the second class, or scores
+        Fitted: an SVM, a kernel-density or Gaussian-process classifier, a LIBSVM model, anything
+        with ``predict_proba`` or ``decision_function``, perhaps in a ``Pipeline``. A function
+        returns decision values (n_rows,), positive for the second class, or scores
         (n_rows, n_classes).
-    X : array-like or sparse matrix of shape (n_rows, n_features)
-        Rows like those to be predicted; the training rows are best. Without any, rows are made
-        around those that the model keeps, such as support vectors, and a warning says what that
-        costs: they lie about the border, and nobody knows where other rows will be.
+    X : array-like or sparse matrix of shape (n_rows, n_features), default=None
+        Rows like those to be predicted; the training rows are best. None: synthetic rows are made
+        from the training rows that the model keeps, such as support vectors, with a warning, since
+        these lie near the border only.
     y : array-like of shape (n_rows,), default=None
-        True labels. Not needed: the source labels the rows. They make probabilities better where
+        True labels. Not needed, since the source labels the rows; they improve probabilities where
         the source has none of its own.
-    scheme, n_borders, placement, blend, refine, border, threshold, tolerance, dtype
-        As for ``BordersClassifier``.
-    min_agreement, max_cost, max_time_us, max_bytes, random_state, n_jobs, verbose
-        As for ``BordersClassifier``.
+    **parameters
+        Parameters of ``BordersClassifier`` by name: ``scheme``, ``n_borders``, ``placement``,
+        ``blend``, ``refine``, ``border``, ``threshold``, ``tolerance``, ``dtype``,
+        ``min_agreement``, ``max_cost``, ``max_time_us``, ``max_bytes``, ``random_state``,
+        ``n_jobs``, ``verbose``.
 
     Returns
     -------
@@ -484,64 +529,27 @@ def accelerate(
     >>> fast.predict([[0.0, 1.0], [1.0, -0.5]])
     array([0, 1])
     """
-    fast = BordersClassifier(
-        FrozenEstimator(model) if hasattr(model, "fit") else model,
-        scheme=scheme,
-        n_borders=n_borders,
-        placement=placement,
-        blend=blend,
-        refine=refine,
-        border=border,
-        threshold=threshold,
-        tolerance=tolerance,
-        dtype=dtype,
-        min_agreement=min_agreement,
-        max_cost=max_cost,
-        max_time_us=max_time_us,
-        max_bytes=max_bytes,
-        random_state=random_state,
-        n_jobs=n_jobs,
-        verbose=verbose,
-    )
-    check_parameters(fast)
-    if hasattr(model, "fit"):
+    is_estimator = hasattr(model, "fit")
+    fast = BordersClassifier(FrozenEstimator(model) if is_estimator else model, **parameters)
+    _check_parameters(fast)
+    if is_estimator:
         check_is_fitted(model)
     if X is None:
-        X = _synthetic_rows(model, y, random_state)
-    check_same_features(model, X)
+        X = _synthetic_rows(model, y, fast.random_state)
+    _check_same_features(model, X)
     options = {"accept_sparse": "csr", "dtype": (np.float64, np.float32)}
     if y is None:
-        return fast._find_borders(model, validate_data(fast, X, **options), None)
+        return fast._fit_to_source(model, validate_data(fast, X, **options), None)
     rows, labels = validate_data(fast, X, y, **options)
-    return fast._find_borders(model, rows, labels)
-
-
-def _synthetic_rows(model: Any, y: ArrayLike | None, random_state: Any) -> ArrayLike:
-    """Make rows from what the model keeps, and say what that costs."""
-    if y is not None:
-        raise ValueError("y has labels, but X has no rows that they belong to: give both, or none.")
-    seed = check_random_state(random_state).randint(2**31)
-    rows = rows_from_training_rows(model, np.random.default_rng(seed))
-    warnings.warn(
-        f"without rows, {len(rows)} were made around those that the model keeps: agreement is "
-        "measured on such rows, and may be lower on real ones. Give X, rows like those to be "
-        "predicted, for a better map.",
-        stacklevel=3,
-    )
-    names = getattr(model, "feature_names_in_", None)
-    if names is None:
-        return rows
-    import pandas
-
-    return pandas.DataFrame(rows, columns=names)
+    return fast._fit_to_source(model, rows, labels)
 
 
 def load(path: str | os.PathLike[str], *, max_bytes: int = 1 << 32) -> BordersClassifier:
     """Read a classifier that ``BordersClassifier.save`` wrote.
 
-    It answers every row as the one that was saved, bit for bit. Nothing in the file is executed: a
-    file from anywhere can be loaded, and one that is damaged, cut short or made up raises a
-    ``ValueError`` that names the byte.
+    It predicts every row as the one that was saved, bit for bit. Loading a file never executes
+    code, so that a file from anywhere can be loaded; one that is damaged, cut short or made up
+    raises a ``ValueError`` that names the byte.
 
     Parameters
     ----------
@@ -553,82 +561,61 @@ def load(path: str | os.PathLike[str], *, max_bytes: int = 1 << 32) -> BordersCl
     Returns
     -------
     BordersClassifier
-        Fitted, without its source: ``estimator_`` is not there.
+        Fitted, without its source: it has no ``estimator_``.
 
     Examples
     --------
     >>> import tempfile
     >>> from sklearn.datasets import make_moons
     >>> X, y = make_moons(200, random_state=0)
-    >>> fast = BordersClassifier(random_state=0).fit(X, y)
+    >>> fast = BordersClassifier(n_borders=16, random_state=0).fit(X, y)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     fast.save(f"{folder}/moons.limes")
     ...     load(f"{folder}/moons.limes").predict(X[:3])
     array([0, 1, 1])
     """
-    return from_stored(read_model(path, max_bytes=max_bytes), name=os.fspath(path))
-
-
-def from_stored(stored: StoredModel, *, name: str) -> BordersClassifier:
-    """Return the fitted classifier that a file holds."""
-    known = BordersClassifier._get_param_names()
-    parameters = {key: value for key, value in stored.parameters.items() if key in known}
-    empty = BordersClassifier(**parameters)
+    model = load_model(path, max_bytes=max_bytes)
     try:
-        check_parameters(empty)
+        return BordersClassifier.from_model(model)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{name}: expected parameters of a classifier: {error!s:.200}") from None
-    return restore(stored, empty)
-
-
-def check_parameters(model: Any) -> None:
-    """Say which parameter is wrong, before anything long begins."""
-    for name, choices in CHOICES.items():
-        value = getattr(model, name)
-        if not isinstance(value, str) or value not in choices:
-            raise ValueError(f"{name} must be one of {sorted(choices)}, got {value!r}.")
-    for name in ("n_borders", "blend"):
-        value = getattr(model, name)
-        is_auto = isinstance(value, str) and value == "auto"
-        if not is_auto and not (_is_integer(value) and int(value) >= 1):
-            raise ValueError(f"{name} must be 'auto' or an integer of 1 or more, got {value!r}.")
-    for name, low, high in (("threshold", -1.0, 1.0), ("tolerance", 0.0, np.inf)):
-        value = getattr(model, name)
-        is_number = isinstance(value, Real) and not isinstance(value, bool)
-        if not (is_number and low < float(value) < high):
-            raise ValueError(f"{name} must be a number between {low} and {high}, got {value!r}.")
-    if model.scheme == "shared" and model.threshold:
         raise ValueError(
-            f"threshold must be 0 with scheme='shared', got {model.threshold!r}: its map is fitted "
-            "to where labels change. Give scheme='auto' or 'pairwise'."
-        )
-    _check_switches(model)
-    _check_targets(model)
+            f"{os.fspath(path)}: expected parameters of a classifier: {error!s:.200}"
+        ) from None
 
 
-def check_rows(model: Any, X: ArrayLike) -> Any:
-    """Return rows as the core takes them; whether they are finite is seen there."""
-    if not hasattr(model, "scheme_"):  # asking scikit-learn takes longer than a row
-        check_is_fitted(model, "scheme_")
-    if _is_plain(model, X):
-        return X
-    return validate_data(
-        model,
-        X,
-        reset=False,
-        accept_sparse="csr",
-        dtype=(np.float64, np.float32),
-        ensure_all_finite=False,
+def _seed(random_state: Any) -> np.random.SeedSequence:
+    """Return a seed for generators from any of scikit-learn's forms of randomness."""
+    words = check_random_state(random_state).randint(2**31, size=4)
+    return np.random.SeedSequence([int(word) for word in words])
+
+
+def _synthetic_rows(model: Any, y: ArrayLike | None, random_state: Any) -> ArrayLike:
+    """Make rows from the training rows that the model keeps, with a warning."""
+    if y is not None:
+        raise ValueError("y has labels, but X has no rows that they belong to: give both, or none.")
+    seed = check_random_state(random_state).randint(2**31)
+    rows = rows_from_training_rows(model, np.random.default_rng(seed))
+    warnings.warn(
+        f"no X given: fitted on {len(rows)} synthetic rows made from the model's own training "
+        "rows; agreement_ refers to these, and may be lower on real ones. Give X, rows like those "
+        "to be predicted.",
+        stacklevel=3,
     )
+    names = getattr(model, "feature_names_in_", None)
+    if names is None:
+        return rows
+    import pandas
+
+    return pandas.DataFrame(rows, columns=names)
 
 
-def check_same_features(model: Any, X: ArrayLike) -> None:
-    """Compare the columns of rows with those that a source was fitted on."""
-    wanted, found = getattr(model, "n_features_in_", None), np.shape(X)[1:]
-    if wanted is not None and len(found) == 1 and found[0] != wanted:
+def _check_same_features(model: Any, X: ArrayLike) -> None:
+    """Raise unless rows have the columns that a source was fitted on."""
+    n_features, shape = getattr(model, "n_features_in_", None), np.shape(X)[1:]
+    if n_features is not None and len(shape) == 1 and shape[0] != n_features:
         raise ValueError(
-            f"X must have {wanted} features, as the source {type(model).__name__} was fitted "
-            f"with, got {found[0]!r}."
+            f"X must have {n_features} features, as the source {type(model).__name__} was fitted "
+            f"with, got {shape[0]!r}."
         )
     names, columns = getattr(model, "feature_names_in_", None), getattr(X, "columns", None)
     if names is not None and columns is not None and list(names) != list(columns):
@@ -638,16 +625,62 @@ def check_same_features(model: Any, X: ArrayLike) -> None:
         )
 
 
-def _is_plain(model: Any, X: Any) -> bool:
-    """Tell whether rows are what the core takes, so that one row need not wait for checks."""
-    return (
-        type(X) is np.ndarray
-        and X.dtype in (np.float32, np.float64)
-        and X.ndim == 2
-        and X.shape[1] == model.n_features_in_
-        and X.shape[0] > 0
-        and not hasattr(model, "feature_names_in_")
-    )
+def _check_parameters(fast: BordersClassifier) -> None:
+    """Raise for a parameter that is wrong, before anything long begins."""
+    for name, rule in RULES.items():
+        value = getattr(fast, name)
+        expected = rule(value)
+        if expected:
+            raise ValueError(f"{name} must be {expected}, got {value!r}.")
+    check_jobs(fast.n_jobs)
+    if fast.scheme == "shared" and fast.threshold:
+        raise ValueError(
+            f"threshold must be 0 with scheme='shared', got {fast.threshold!r}: its map is trained "
+            "to where labels change. Give scheme='auto' or 'pairwise'."
+        )
+    limits = ("min_agreement", "max_cost", "max_time_us", "max_bytes")
+    given = [name for name in limits if getattr(fast, name) is not None]
+    is_open = fast.scheme in ("auto", "shared") and fast.n_borders == "auto"
+    if given and not (is_open and fast.refine and not fast.threshold):
+        raise ValueError(
+            f"{given[0]} chooses the number of points: give it with scheme='auto' or "
+            f"'shared', n_borders='auto', refine=True and threshold=0, got {fast.scheme!r}, "
+            f"{fast.n_borders!r}, {fast.refine!r} and {fast.threshold!r}."
+        )
+
+
+def _one_of(*choices: str) -> Callable[[Any], str]:
+    """Return the rule of a parameter with a few values."""
+    text = f"one of {sorted(choices)}"
+    return lambda value: "" if isinstance(value, str) and value in choices else text
+
+
+def _between(low: float, high: float) -> Callable[[Any], str]:
+    """Return the rule of a number strictly between two others."""
+    text = f"a number between {low} and {high}"
+    return lambda value: "" if _is_number(value) and low < float(value) < high else text
+
+
+def _limit(high: float) -> Callable[[Any], str]:
+    """Return the rule of an optional limit."""
+    text = f"None or a number from 0 to {high}"
+
+    def rule(value: Any) -> str:
+        return "" if value is None or (_is_number(value) and 0 < float(value) <= high) else text
+
+    return rule
+
+
+def _count(value: Any) -> str:
+    """Return what is wrong with a number of points, or nothing."""
+    is_auto = isinstance(value, str) and value == "auto"
+    is_count = _is_integer(value) and int(value) >= 1
+    return "" if is_auto or is_count else "'auto' or an integer of 1 or more"
+
+
+def _is_number(value: Any) -> bool:
+    """Tell whether a value is a real number, which True is not."""
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def _is_integer(value: Any) -> bool:
@@ -655,31 +688,20 @@ def _is_integer(value: Any) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
-def _check_switches(model: Any) -> None:
-    """Check the parameters that say how to work rather than what to find."""
-    if not isinstance(model.refine, bool | np.bool_):
-        raise ValueError(f"refine must be True or False, got {model.refine!r}.")
-    check_jobs(model.n_jobs)
-    if not _is_integer(model.verbose) and not isinstance(model.verbose, bool):
-        raise ValueError(f"verbose must be an integer, got {model.verbose!r}.")
-
-
-def _check_targets(model: Any) -> None:
-    """Check what is asked of a map, and that its size is left open."""
-    given = {
-        name: value
-        for name in ("min_agreement", "max_cost", "max_time_us", "max_bytes")
-        if (value := getattr(model, name)) is not None
-    }
-    for name, value in given.items():
-        high = 1.0 if name == "min_agreement" else np.inf
-        is_number = isinstance(value, Real) and not isinstance(value, bool)
-        if not (is_number and 0 < float(value) <= high):
-            raise ValueError(f"{name} must be None or a number from 0 to {high}, got {value!r}.")
-    is_open = model.scheme in ("auto", "shared") and model.n_borders == "auto"
-    if given and not (is_open and model.refine and not model.threshold):
-        raise ValueError(
-            f"{next(iter(given))} chooses the number of points: give it with scheme='auto' or "
-            f"'shared', n_borders='auto', refine=True and threshold=0, got {model.scheme!r}, "
-            f"{model.n_borders!r}, {model.refine!r} and {model.threshold!r}."
-        )
+# What each parameter must be: a rule returns that in words where a value breaks it.
+RULES: dict[str, Callable[[Any], str]] = {
+    "scheme": _one_of("auto", *SCHEMES),
+    "placement": _one_of("auto", *PLACEMENTS),
+    "border": _one_of("predict", "probability"),
+    "dtype": _one_of("float32", "float64"),
+    "n_borders": _count,
+    "blend": _count,
+    "threshold": _between(-1.0, 1.0),
+    "tolerance": _between(0.0, np.inf),
+    "refine": lambda value: "" if isinstance(value, bool | np.bool_) else "True or False",
+    "verbose": lambda value: "" if isinstance(value, Integral) else "an integer",
+    "min_agreement": _limit(1.0),
+    "max_cost": _limit(np.inf),
+    "max_time_us": _limit(np.inf),
+    "max_bytes": _limit(np.inf),
+}

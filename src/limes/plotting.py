@@ -106,7 +106,7 @@ def draw_candidates(fast: BordersClassifier, ax: "Axes | None" = None) -> "Axes"
     matplotlib.axes.Axes
         The same. What was never seen to differ from the source is drawn at its error.
     """
-    trials = sorted(fast.tradeoff_, key=lambda trial: trial.cost)
+    trials = sorted(fast.candidates_, key=lambda trial: trial.cost)
     if not trials:
         raise ValueError(
             "there is no trade-off to draw, tradeoff_ is []: fit with scheme='auto' or 'shared'."
@@ -119,11 +119,14 @@ def draw_candidates(fast: BordersClassifier, ax: "Axes | None" = None) -> "Axes"
         ax = plt.gca()
     costs = [trial.cost for trial in trials]
     # A logarithmic axis has no zero: what was never seen to differ is drawn at its error.
-    missed = [max(1 - trial.agreement, trial.error) for trial in trials]
+    missed = [max(1 - trial.agreement, trial.agreement_error) for trial in trials]
     ax.errorbar(
         costs,
         missed,
-        yerr=[min(trial.error, 0.9 * miss) for trial, miss in zip(trials, missed, strict=True)],
+        yerr=[
+            min(trial.agreement_error, 0.9 * miss)
+            for trial, miss in zip(trials, missed, strict=True)
+        ],
         color=COLOURS[0],
         marker="o",
         capsize=3,
@@ -137,7 +140,7 @@ def draw_candidates(fast: BordersClassifier, ax: "Axes | None" = None) -> "Axes"
         shift = (6, -12 if place % 2 else 6)
         ax.annotate(name, (trial.cost, miss), xytext=shift, textcoords="offset points", fontsize=8)
     for trial, cost, miss in zip(trials, costs, missed, strict=True):
-        if trial.is_chosen:
+        if trial.is_selected:
             ax.plot(cost, miss, "o", ms=13, mfc="none", mec=COLOURS[1], mew=2, label="chosen")
     ax.set(
         xscale="log",
@@ -171,9 +174,12 @@ def border_points(fast: BordersClassifier) -> tuple[Any, Any]:
     """
     maps = fast.scheme_.maps
     points = np.concatenate(
-        [one.points if one.before is None else one.before.undo(one.points) for one in maps]
+        [
+            one.points if one.preprocessing is None else one.preprocessing.undo(one.points)
+            for one in maps
+        ]
     )
-    normals = np.concatenate([one.normals[:, :, 0] for one in maps])
+    normals = np.concatenate([one.slopes[:, 0] for one in maps])
     lengths = np.linalg.norm(normals, axis=1, keepdims=True)
     return points, normals / np.where(lengths > 0, lengths, 1.0)
 

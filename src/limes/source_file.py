@@ -24,6 +24,8 @@ from limes.model.svm import TrainedSvm
 Arrays = dict[str, NDArray[Any]]
 Plain = dict[str, float | int | str | None]
 MAX_BYTES = 1 << 32
+# Of the format of a source file.
+VERSION = 1
 
 
 def write_source(
@@ -54,14 +56,14 @@ def write_source(
         "names": list(arrays),
     }
     with atomic_write(path) as stream:
-        write_container(stream, header, list(arrays.values()))
+        write_container(stream, header, list(arrays.values()), version=VERSION)
 
 
 def read_source(
     path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES
 ) -> tuple[Any, tuple[str, ...] | None]:
     """Read a classifier that ``write_source`` wrote, trusting nothing in the file."""
-    container = read_container(path, max_bytes=max_bytes)
+    container = read_container(path, max_bytes=max_bytes, versions=(VERSION,))
     kind, plain, arrays = _check_header(container)
     try:
         model = MAKERS[kind](plain, arrays)
@@ -77,7 +79,7 @@ def read_source(
 
 def is_source(path: str | os.PathLike[str]) -> bool:
     """Tell whether a model file holds a source, not borders."""
-    return "source" in read_container(path, max_bytes=MAX_BYTES).header
+    return "source" in read_container(path, max_bytes=MAX_BYTES, versions=(1, 2)).header
 
 
 def _take(model: Any) -> tuple[str, Plain, Arrays]:

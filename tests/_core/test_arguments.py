@@ -32,7 +32,7 @@ def maps():
     ],
     ids=str,
 )
-@pytest.mark.parametrize("method", ["nearest", "decide", "classify"])
+@pytest.mark.parametrize("method", ["nearest", "decide"])
 def test_rows_of_another_type_raise_a_type_error(maps, method, X):
     with pytest.raises(TypeError, match="X must be"):
         getattr(maps, method)(X)
@@ -58,7 +58,7 @@ def test_arrays_that_python_cannot_hand_over_raise_with_the_reason(maps):
 
 
 @pytest.mark.parametrize("shape", [(3,), (4, 2), (4, 4), (0, 2), (1, 4, 3), ()], ids=str)
-@pytest.mark.parametrize("method", ["nearest", "decide", "classify"])
+@pytest.mark.parametrize("method", ["nearest", "decide"])
 def test_rows_of_another_shape_raise_a_value_error(maps, method, shape):
     with pytest.raises(ValueError, match=r"X must have shape \(n_rows, 3\)"):
         getattr(maps, method)(np.zeros(shape))
@@ -80,8 +80,6 @@ def test_rows_of_another_shape_raise_a_value_error(maps, method, shape):
 def test_a_wrong_place_for_indices_raises(maps, out, error):
     with pytest.raises(error, match="out must"):
         maps.nearest(np.zeros((4, 3)), out)
-    with pytest.raises(error, match="out must"):
-        maps.classify(np.zeros((4, 3)), out)
 
 
 @pytest.mark.parametrize(
@@ -191,8 +189,6 @@ def test_maps_that_make_no_sense_raise(center, maps, options, message):
 
 def test_several_maps_without_pairs_do_not_classify():
     maps = random_spec(np.random.default_rng(0), 10, 3, n_maps=2).build()
-    with pytest.raises(ValueError, match="use decide"):
-        maps.classify(np.zeros((4, 3)))
     with pytest.raises(ValueError, match="use decide"):
         Classifier(maps).predictor()
 

@@ -31,9 +31,9 @@ def test_threads_do_not_change_a_bit(double, options):
 def test_votes_do_not_depend_on_threads():
     rng = np.random.default_rng(1)
     pairs = [[0, 1], [0, 2], [1, 2]]
-    maps = random_spec(rng, 150, 9, n_maps=3, pairs=pairs).build()
+    classifier = Classifier(random_spec(rng, 150, 9, n_maps=3, pairs=pairs).build())
     X = rng.normal(size=(20_011, 9))
-    assert_array_equal(maps.classify(X, n_threads=4), maps.classify(X))
+    assert_array_equal(classifier.classify(X, n_threads=4), classifier.classify(X))
 
 
 def test_more_threads_than_rows_are_fine():

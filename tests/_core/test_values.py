@@ -113,7 +113,7 @@ def test_one_value_names_class_1_above_zero(path):
     rng = np.random.default_rng(16)
     maps = random_spec(rng, 30, 4).build(cpu=path)
     X = rng.normal(size=(200, 4))
-    assert_array_equal(maps.classify(X), maps.decide(X)[:, 0] > 0)
+    assert_array_equal(Classifier(maps).classify(X), maps.decide(X)[:, 0] > 0)
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -122,7 +122,7 @@ def test_several_values_name_the_class_of_the_highest(path, blend):
     rng = np.random.default_rng(17)
     maps = random_spec(rng, 30, 4, n_values=5, blend=blend).build(cpu=path)
     X = rng.normal(size=(200, 4))
-    assert_array_equal(maps.classify(X), np.argmax(maps.decide(X), axis=1))
+    assert_array_equal(Classifier(maps).classify(X), np.argmax(maps.decide(X), axis=1))
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -133,7 +133,7 @@ def test_pairs_vote_and_the_lowest_class_wins_a_tie(path):
     X = rng.normal(size=(500, 6))
     winners = np.where(maps.decide(X) > 0, pairs[:, 1], pairs[:, 0])
     votes = np.array([np.bincount(row, minlength=5) for row in winners])
-    assert_array_equal(maps.classify(X), np.argmax(votes, axis=1))
+    assert_array_equal(Classifier(maps).classify(X), np.argmax(votes, axis=1))
     assert np.any(np.sort(votes, axis=1)[:, -1] == np.sort(votes, axis=1)[:, -2])
 
 
@@ -144,7 +144,7 @@ def test_single_rows_are_classified_as_in_a_batch(double, options):
     maps = random_spec(rng, 70, 7, n_values=4, **options).build(double=double)
     predict = Classifier(maps).predictor("abcd")
     X = rng.normal(size=(60, 7)).astype(np.float32)
-    expected = ["abcd"[number] for number in maps.classify(X)]
+    expected = ["abcd"[number] for number in Classifier(maps).classify(X)]
     assert [predict(row) for row in X] == expected
     assert [predict(row.tolist()) for row in X] == expected
     assert predict(X) == expected
@@ -153,7 +153,8 @@ def test_single_rows_are_classified_as_in_a_batch(double, options):
 
 def test_without_labels_the_number_of_the_class_comes_back():
     maps = random_spec(np.random.default_rng(20), 5, 3).build()
-    assert Classifier(maps).predictor()(np.zeros(3)) == maps.classify(np.zeros((1, 3)))[0]
+    classifier = Classifier(maps)
+    assert classifier.predictor()(np.zeros(3)) == classifier.classify(np.zeros((1, 3)))[0]
 
 
 def test_a_single_row_with_a_nan_is_class_0():

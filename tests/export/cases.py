@@ -15,7 +15,7 @@ from sklearn.svm import SVC
 
 from limes import BorderMap, BordersClassifier, accelerate
 from limes.export.packed import pack
-from limes.model.file import StoredModel, restore
+from limes.model import Model
 from limes.model.schemes import PairwiseScheme
 
 
@@ -164,7 +164,8 @@ def shortlist_projected():
 
 def asking(fast):
     """A shortlist that names up to three classes far behind, so that many pairs are asked."""
-    fast.scheme_ = replace(fast.scheme_, n_named=3, reach=5.0)
+    scheme = replace(fast.scheme_, max_classes=3, logit_margin=5.0)
+    fast.model_ = replace(fast.model_, scheme=scheme)
     return fast
 
 
@@ -206,7 +207,7 @@ def on_borders():
     rng = np.random.default_rng(0)
     maps = [
         BorderMap(
-            rng.integers(-3, 4, size=(9, 2)), rng.integers(-2, 3, (9, 2, 1)), np.zeros((9, 1))
+            rng.integers(-3, 4, size=(9, 2)), rng.integers(-2, 3, (9, 1, 2)), np.zeros((9, 1))
         )
         for _ in range(3)
     ]
@@ -215,8 +216,8 @@ def on_borders():
 
 def made(*maps, n_classes):
     """Return a classifier of the votes of given maps."""
-    stored = StoredModel(PairwiseScheme(maps, n_classes), np.arange(n_classes), maps[0].n_features)
-    return restore(stored, BordersClassifier())
+    stored = Model(PairwiseScheme(maps, n_classes), np.arange(n_classes), maps[0].n_features)
+    return BordersClassifier.from_model(stored)
 
 
 CASES = (
@@ -297,13 +298,14 @@ def rows_like(fast, n_rows, *, seed=0):
 
 
 def _raw_points(one):
-    return one.points if one.before is None else one.before.undo(one.points)
+    return one.points if one.preprocessing is None else one.preprocessing.undo(one.points)
 
 
 def in_dtype(fast, dtype):
     """The same classifier, computing in another type."""
     again = copy(fast)
-    again.scheme_ = replace(fast.scheme_, double=dtype == "float64")
+    scheme = replace(fast.scheme_, double=dtype == "float64")
+    again.model_ = replace(fast.model_, scheme=scheme)
     return again
 
 
@@ -336,8 +338,8 @@ def is_uncertain(fast, X, dtype):
         each_size = np.einsum("nk,nick->nic", size, np.abs(functions)) + np.abs(offsets)
         bound = unit * each_size.max(axis=1)
         if one.n_blended > 1:
-            reach = (gaps[:, -1:] - gaps[:, :-1]).sum(axis=1)
-            share = np.minimum(1.0, one.n_blended * slack / np.maximum(reach, 1e-300))
+            logit_margin = (gaps[:, -1:] - gaps[:, :-1]).sum(axis=1)
+            share = np.minimum(1.0, one.n_blended * slack / np.maximum(logit_margin, 1e-300))
             bound += share[:, None] * np.ptp(each, axis=1) * 2
         bounds.append(bound)
     values = in_dtype(fast, "float64").scheme_.values(X.astype(float))
@@ -352,10 +354,10 @@ def _is_naming_close(scheme, values, bound):
     """Rows of a shortlist that may name other classes: a jump of all their probabilities."""
     scores, slack = values[:, : scheme.n_classes], 2 * bound[:, : scheme.n_classes].max(axis=1)
     behind = np.sort(scores.max(axis=1, keepdims=True) - scores, axis=1)
-    is_close = (np.abs(behind - scheme.reach) <= slack[:, None]).any(axis=1)
-    n_named = scheme.n_named
-    is_last = behind[:, n_named - 1] <= scheme.reach + slack
-    return is_close | (is_last & (behind[:, n_named] - behind[:, n_named - 1] <= slack))
+    is_close = (np.abs(behind - scheme.logit_margin) <= slack[:, None]).any(axis=1)
+    max_classes = scheme.max_classes
+    is_last = behind[:, max_classes - 1] <= scheme.logit_margin + slack
+    return is_close | (is_last & (behind[:, max_classes] - behind[:, max_classes - 1] <= slack))
 
 
 def _is_close(scheme, values, bound):
@@ -365,8 +367,8 @@ def _is_close(scheme, values, bound):
     if scheme.name == "tree":
         return (np.abs(values) <= bound).any(axis=1)
     if scheme.name == "shortlist" and scheme.by_vote:
-        joined = np.full((len(values), scheme.n_slots), np.inf)
-        for rows, _, pairs in scheme._join_pairs(values):
+        joined = np.full((len(values), scheme.max_pairs), np.inf)
+        for rows, _, pairs in scheme._pair_decisions(values):
             joined[rows, : pairs.shape[1]] = pairs
         return (np.abs(joined) <= 2 * bound).any(axis=1)
     if scheme.name in ("pairwise", "shortlist"):

@@ -9,7 +9,7 @@ from sklearn.svm import SVC
 
 from limes import BorderMap, BordersClassifier, accelerate
 from limes.export.c import comment, constant_bytes, number, text, to_c
-from limes.model.file import StoredModel, restore
+from limes.model import Model
 from limes.model.schemes import PairwiseScheme
 from tests.export.cases import (
     CASES,
@@ -133,9 +133,9 @@ def test_equally_near_points_are_taken_in_their_order(blend, tmp_path):
     """Whole numbers, whose sums are exact, so that many rows are equally near to two points."""
     rng = np.random.default_rng(0)
     points = rng.integers(-3, 4, size=(20, 2))
-    line = BorderMap(points, rng.integers(-3, 4, size=(20, 2, 1)), np.ones((20, 1)), blend=blend)
-    stored = StoredModel(PairwiseScheme((line,), 2), np.arange(2), 2)
-    fast = restore(stored, BordersClassifier())
+    line = BorderMap(points, rng.integers(-3, 4, size=(20, 1, 2)), np.ones((20, 1)), blend=blend)
+    stored = Model(PairwiseScheme((line,), 2), np.arange(2), 2)
+    fast = BordersClassifier.from_model(stored)
     rows = rng.integers(-4, 5, size=(500, 2)).astype(np.float32)
     # On the border itself either class is right: thirds of whole numbers are rounded.
     rows = rows[np.abs(fast.decision_function(rows)) > 1e-5]
@@ -166,7 +166,7 @@ def test_every_constant_keeps_every_bit(tmp_path):
     """
     program = compiled(tmp_path, to_c(fast), main=main)
     done = subprocess.run([program], capture_output=True, check=True)
-    expected = np.concatenate([one.normals.ravel() for one in fast.scheme_.maps])
+    expected = np.concatenate([one.slopes.ravel() for one in fast.scheme_.maps])
     assert_array_equal(np.frombuffer(done.stdout), expected)
 
 
@@ -212,7 +212,7 @@ def test_a_model_of_two_kilobytes_is_possible(tmp_path):
 )
 def test_labels_keep_their_values(classes, form, expected, tmp_path):
     line = BorderMap.from_borders(points=[[0.0]], normals=[[2.0]])
-    fast = restore(StoredModel(PairwiseScheme((line,), 2), classes, 1), BordersClassifier())
+    fast = BordersClassifier.from_model(Model(PairwiseScheme((line,), 2), classes, 1))
     main = f"""
     #include <stdio.h>
     #include "model.h"
@@ -230,8 +230,8 @@ def test_labels_keep_their_values(classes, form, expected, tmp_path):
 def test_names_of_features_cannot_leave_their_comment(tmp_path):
     line = BorderMap.from_borders(points=[[0.0]], normals=[[2.0]])
     names = np.array(["*/ #error\n#error @name@ é"], dtype=object)
-    stored = StoredModel(PairwiseScheme((line,), 2), np.arange(2), 1, names)
-    header = to_c(restore(stored, BordersClassifier()))
+    stored = Model(PairwiseScheme((line,), 2), np.arange(2), 1, names)
+    header = to_c(BordersClassifier.from_model(stored))
     assert header.isascii()
     compiled(tmp_path, header)
 

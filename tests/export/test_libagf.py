@@ -10,8 +10,8 @@ from sklearn.svm import SVC
 
 from limes import BorderMap, BordersClassifier, accelerate
 from limes.export.libagf import read_libagf_model, to_libagf
+from limes.model import Model
 from limes.model.affine import AffineMap
-from limes.model.file import StoredModel, restore
 from limes.model.schemes import PairwiseScheme
 from tests.export.cases import binary_blended, blobs, fitted, moons, one_vs_rest, rows_like, trees
 
@@ -31,7 +31,7 @@ def written(path, text):
 
 def stored(*maps, n_classes=2, n_features=2):
     scheme = PairwiseScheme(tuple(maps), n_classes)
-    return restore(StoredModel(scheme, np.arange(n_classes), n_features), BordersClassifier())
+    return BordersClassifier.from_model(Model(scheme, np.arange(n_classes), n_features))
 
 
 class TestRoundTrip:
@@ -64,7 +64,7 @@ class TestRoundTrip:
             BorderMap.from_borders(
                 points=np.random.default_rng(seed).normal(size=(9, 3)),
                 normals=np.random.default_rng(seed + 5).normal(size=(9, 3)),
-                before=AffineMap(np.array([3.0, -2.0, 1.0]), 0.5 * turn),
+                preprocessing=AffineMap(np.array([3.0, -2.0, 1.0]), 0.5 * turn),
             )
             for seed in range(3)
         ]
@@ -83,7 +83,7 @@ class TestRoundTrip:
         assert_allclose(again.predict_proba(rows), fast.predict_proba(rows), atol=1e-5)
 
     def test_the_only_point_may_stand_anywhere_on_its_plane(self, tmp_path):
-        line = BorderMap([[5.0, 5.0]], [[[1.0], [2.0]]], [[-3.0]])
+        line = BorderMap([[5.0, 5.0]], [[[1.0, 2.0]]], [[-3.0]])
         again = read_libagf_model(written(tmp_path / "m.agf", to_libagf(stored(line))))
         rows = np.random.default_rng(0).normal(size=(100, 2))
         assert_allclose(again.decision_function(rows), rows @ [1.0, 2.0] - 3.0, atol=1e-5)
@@ -140,7 +140,7 @@ class TestRefusedModels:
             to_libagf(fitted(binary_blended))
 
     def test_planes_beside_their_points_are_refused(self):
-        line = BorderMap(np.eye(2), np.ones((2, 2, 1)), np.zeros((2, 1)))
+        line = BorderMap(np.eye(2), np.ones((2, 1, 2)), np.zeros((2, 1)))
         with pytest.raises(ValueError, match=r"go through their points.*refine=False"):
             to_libagf(stored(line))
 

@@ -6,7 +6,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from limes import BorderMap, BordersClassifier
-from limes.model.file import StoredModel, restore
+from limes.model import Model
 from limes.model.schemes import PairwiseScheme, Scheme
 from tests.export.cases import (
     CASES,
@@ -67,11 +67,11 @@ def test_equally_near_points_are_taken_in_their_order(blend):
     rng = np.random.default_rng(0)
     points = rng.integers(-3, 4, size=(20, 2))
     maps = tuple(
-        BorderMap(points, rng.integers(-3, 4, size=(20, 2, 1)), np.zeros((20, 1)), blend=blend)
+        BorderMap(points, rng.integers(-3, 4, size=(20, 1, 2)), np.zeros((20, 1)), blend=blend)
         for _ in range(3)
     )
-    stored = StoredModel(PairwiseScheme(maps, 3), np.arange(3), 2)
-    fast = restore(stored, BordersClassifier())
+    stored = Model(PairwiseScheme(maps, 3), np.arange(3), 2)
+    fast = BordersClassifier.from_model(stored)
     rows = rng.integers(-4, 5, size=(500, 2)).astype(np.float32)
     distances = np.sort(np.square(rows[:, None] - points).sum(axis=2), axis=1)
     assert np.sum(distances[:, blend - 1] == distances[:, blend]) > 50
@@ -131,7 +131,7 @@ def test_no_rows_give_no_answers(case):
 )
 def test_labels_keep_their_values(classes, expected):
     line = BorderMap.from_borders(points=[[0.0]], normals=[[2.0]])
-    fast = restore(StoredModel(PairwiseScheme((line,), 2), classes, 1), BordersClassifier())
+    fast = BordersClassifier.from_model(Model(PairwiseScheme((line,), 2), classes, 1))
     labels, _ = answers(to_onnx(fast), np.array([[-1.0], [1.0]], dtype=np.float32))
     assert labels.tolist() == classes.tolist()
     assert labels.dtype == expected
@@ -155,14 +155,14 @@ class TestBadInput:
             name = "other"
 
         own = fitted(binary).scheme_
-        stored = StoredModel(Other(own.maps, 2), np.arange(2), 2)
+        stored = Model(Other(own.maps, 2), np.arange(2), 2)
         with pytest.raises(ValueError, match=r"knows the schemes \[.*\], got 'other'"):
-            to_onnx(restore(stored, BordersClassifier()))
+            to_onnx(BordersClassifier.from_model(stored))
 
     def test_numbers_beyond_float32_are_refused(self):
         line = BorderMap.from_borders(points=[[1e50]], normals=[[2.0]])
         scheme: Scheme = PairwiseScheme((line,), 2, True)
-        fast = restore(StoredModel(scheme, np.arange(2), 1), BordersClassifier())
+        fast = BordersClassifier.from_model(Model(scheme, np.arange(2), 1))
         with pytest.raises(ValueError, match="too large for float32"):
             to_onnx(fast, dtype="float32")
         to_onnx(fast)
@@ -211,7 +211,7 @@ class TestSkl2onnx:
     def test_labels_that_are_no_whole_numbers_are_refused(self):
         register()
         line = BorderMap.from_borders(points=[[0.0]], normals=[[2.0]])
-        stored = StoredModel(PairwiseScheme((line,), 2), np.array([0.5, 1.5]), 1)
-        fast = restore(stored, BordersClassifier())
+        stored = Model(PairwiseScheme((line,), 2), np.array([0.5, 1.5]), 1)
+        fast = BordersClassifier.from_model(stored)
         with pytest.raises(RuntimeError, match="labels should be integers or strings"):
             self.skl2onnx.to_onnx(fast, np.zeros((1, 1), np.float32))

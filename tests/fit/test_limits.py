@@ -117,6 +117,6 @@ def test_the_candidates_are_drawn(moons):
     draw_candidates(fast, axes)
     words = [text.get_text() for text in axes.texts]
     assert f"{fast.n_borders_} points" in words
-    assert len(words) == len({item.n_borders for item in fast.tradeoff_})
+    assert len(words) == len({item.n_borders for item in fast.candidates_})
     with pytest.raises(ValueError, match="no trade-off"):
         draw_candidates(limes.accelerate(model, X, scheme="pairwise", random_state=0), axes)

@@ -15,13 +15,13 @@ def test_the_default_selects_few_points_and_reports_their_skill_loss():
     X, y = make_moons(4000, noise=0.25, random_state=0)
     svc = SVC(C=10, gamma=2).fit(X, y)
     fast = limes.accelerate(svc, X, random_state=0)
-    selected = next(item for item in fast.tradeoff_ if item.is_chosen)
-    assert selected.lost <= 0.004
+    selected = next(item for item in fast.candidates_ if item.is_selected)
+    assert selected.skill_loss <= 0.004
     assert selected.n_borders <= 64
-    assert [item.cost for item in fast.tradeoff_] == sorted(item.cost for item in fast.tradeoff_)
+    assert [item.cost for item in fast.candidates_] == sorted(item.cost for item in fast.candidates_)
     # A single linear function is not enough for two moons.
-    assert fast.tradeoff_[0].n_borders == 1
-    assert fast.tradeoff_[0].lost > 0.05
+    assert fast.candidates_[0].n_borders == 1
+    assert fast.candidates_[0].skill_loss > 0.05
     unseen, true = make_moons(20_000, noise=0.25, random_state=1)
     skill = [uncertainty_coefficient(true, model.predict(unseen)) for model in (svc, fast)]
     assert skill[0] - skill[1] < 0.01

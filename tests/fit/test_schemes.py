@@ -28,7 +28,7 @@ def lines(rng, n_maps, n_outputs=1, n_points=6, n_features=2):
     return tuple(
         BorderMap(
             rng.normal(size=(n_points, n_features)),
-            rng.normal(size=(n_points, n_features, n_outputs)),
+            rng.normal(size=(n_points, n_outputs, n_features)),
             rng.normal(size=(n_points, n_outputs)),
             blend=2,
         )
@@ -50,10 +50,10 @@ def tree():
 
 
 SCHEMES = {
-    "vote": lambda: shortlist(n_named=3, reach=2.0),
-    "couple": lambda: shortlist(n_named=3, reach=2.0, by_vote=False),
-    "all": lambda: shortlist(n_named=9, reach=1e6, trust=1.0),
-    "none": lambda: shortlist(n_named=1),
+    "vote": lambda: shortlist(max_classes=3, logit_margin=2.0),
+    "couple": lambda: shortlist(max_classes=3, logit_margin=2.0, by_vote=False),
+    "all": lambda: shortlist(max_classes=9, logit_margin=1e6, pair_weight=1.0),
+    "none": lambda: shortlist(max_classes=1),
     "tree": tree,
 }
 
@@ -100,15 +100,15 @@ def test_only_pairs_of_named_classes_are_asked():
     values = scheme.values(rows())
     scores, asked = values[:, :4], ~np.isnan(values[:, 4:])
     n_near = np.sum(scores >= scores.max(axis=1, keepdims=True) - np.float32(2.0), axis=1)
-    n_named = np.minimum(n_near, 3)
-    assert_array_equal(asked.sum(axis=1), n_named * (n_named - 1) // 2)
-    assert len(np.unique(n_named)) == 3
+    max_classes = np.minimum(n_near, 3)
+    assert_array_equal(asked.sum(axis=1), max_classes * (max_classes - 1) // 2)
+    assert len(np.unique(max_classes)) == 3
 
 
 def test_a_pair_has_the_value_of_its_own_map_and_of_the_shared_one():
-    flat = BorderMap(np.zeros((1, 1)), np.zeros((1, 1, 3)), [[0.4, 1.0, -9.0]])
+    flat = BorderMap(np.zeros((1, 1)), np.zeros((1, 3, 1)), [[0.4, 1.0, -9.0]])
     pairs = [BorderMap.constant(np.zeros(1), value) for value in (-0.5, 7.0, 7.0)]
-    scheme = ShortlistScheme((flat, *pairs), 3, n_named=2, reach=3.0, trust=0.75)
+    scheme = ShortlistScheme((flat, *pairs), 3, max_classes=2, logit_margin=3.0, pair_weight=0.75)
     values = scheme.values(np.zeros((1, 1)))
     assert_array_equal(scheme.class_index(values), [0])
     value = 0.75 * -0.5 + 0.25 * 0.5 * (1.0 - 0.4)
@@ -119,7 +119,7 @@ def test_a_pair_has_the_value_of_its_own_map_and_of_the_shared_one():
 
 
 def test_the_cost_of_a_shortlist_counts_the_pairs_that_are_asked():
-    scheme = shortlist(n_asked=1.5)
+    scheme = shortlist(mean_pairs=1.5)
     # Six points of two features, and two functions a class, or a pair, of two points each.
     assert scheme.cost == (6 * 2 + 2 * 4 * 2) + 1.5 * (6 * 2 + 2 * 2)
 
@@ -236,5 +236,5 @@ def test_wide_rows_are_searched_in_few_directions(scheme, refine):
     model = SVC(gamma=0.0005).fit(X, y)
     options = {"scheme": scheme, "refine": refine, "n_borders": 20, "random_state": 0}
     fast = accelerate(model, X, **options)
-    assert len({id(one.before) for one in fast.scheme_.maps}) == 1
+    assert len({id(one.preprocessing) for one in fast.scheme_.maps}) == 1
     assert np.mean(fast.predict(X) == model.predict(X)) > 0.9

@@ -158,4 +158,4 @@ def test_min_agreement_may_take_a_point_for_every_row():
     with pytest.warns(UserWarning, match="min_agreement=1.0 is not reached"):
         fast = limes.accelerate(svc, X, min_agreement=1.0, random_state=0)
     n_rows = len(X) - 24
-    assert n_rows <= max(item.n_borders for item in fast.tradeoff_) <= n_rows + 10
+    assert n_rows <= max(item.n_borders for item in fast.candidates_) <= n_rows + 10

@@ -28,7 +28,7 @@ def test_a_difference_below_the_smallest_one_does_not_count():
 def test_candidates_that_cost_more_than_the_source_are_not_trained():
     X, y = make_blobs(900, 30, centers=30, cluster_std=4.0, random_state=0)
     svc = SVC(C=10, gamma=0.01).fit(X, y % 3)
-    candidates = limes.accelerate(svc, X, random_state=0).tradeoff_
+    candidates = limes.accelerate(svc, X, random_state=0).candidates_
     n_vectors = len(svc.support_)
     for item in candidates:
         max_cost = n_vectors * (30 + 50) if item.n_borders <= 128 else n_vectors * 30 / 10

@@ -24,7 +24,7 @@ def test_wide_rows_are_searched_in_few_components():
     transfer_set = build_transfer_set(source, rows, rng=rng)
     assert transfer_set.components.shape == (120, 32)
     map_ = fit_map(transfer_set, n_points=4, blend=2, budget=SEARCH_BUDGET, rng=rng)
-    assert map_.normals.shape == (4, 120, 1)
+    assert map_.slopes.shape == (4, 1, 120)
     assert map_.points.shape == (4, 32)
 
 

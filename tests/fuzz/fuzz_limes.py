@@ -8,12 +8,11 @@ from pathlib import Path
 import numpy as np
 from mutations import NUMBERS, fuzz, main, mutate
 
-from limes import BorderMap
-from limes.classifier import from_stored
+from limes import BorderMap, BordersClassifier
 from limes.model.affine import AffineMap
-from limes.model.container import FRONT, MAGIC
-from limes.model.file import StoredModel, parse_model, write_model
-from limes.model.model import Candidate
+from limes.model.container import MAGIC, PREAMBLE
+from limes.model.file import parse_model, save_model
+from limes.model.model import Candidate, FitInfo, Model
 from limes.model.schemes import (
     OneVsRestScheme,
     PairwiseScheme,
@@ -36,55 +35,55 @@ def seeds():
     sparse = AffineMap.scaling(np.array([1.0, 2.0, -1.0]), np.array([0.5, 2.0, 0.1]))
     dense = AffineMap(np.ones(3), rng.normal(size=(3, 2)))
     names = np.array(["height", "width", "depth"], dtype=object)
-    extra = {"parameters": {"n_borders": 5, "blend": "auto"}, "attributes": {"agreement_": 0.5}}
-    trials = [
+    candidates = [
         Candidate("shared", 5, 2, 40, 0.5, 0.1),
         Candidate("pairwise", 9, 1, 70, 1.0, 0.0, True),
     ]
-    extra["tradeoff"] = trials
+    info = FitInfo(0.5, 0.1, "near", candidates, {"n_borders": 5, "blend": "auto"})
     models = [
-        StoredModel(PairwiseScheme(maps(rng, 3, sparse, 2), 3), np.array(list("abc")), 3, names),
-        StoredModel(PairwiseScheme(maps(rng, 3, dense, 1), 3, by_vote=False), np.arange(3), 3),
-        StoredModel(OneVsRestScheme(maps(rng, 3, None, 1), 3, True), np.arange(3.0), 3, **extra),
-        StoredModel(PairwiseScheme(maps(rng, 1, None, 3), 2), np.array([False, True]), 3),
-        StoredModel(SharedScheme(shared_map(rng, dense), 4), np.arange(4, dtype=np.int8), 3),
-        StoredModel(ShortlistScheme(shortlist(rng, dense), 4, reach=2.0), np.arange(4), 3),
-        StoredModel(TreeScheme(maps(rng, 3, sparse, 2), 4, children=TREE), np.arange(4), 3),
+        Model(PairwiseScheme(maps(rng, 3, sparse, 2), 3), np.array(list("abc")), 3, names),
+        Model(PairwiseScheme(maps(rng, 3, dense, 1), 3, by_vote=False), np.arange(3), 3),
+        Model(OneVsRestScheme(maps(rng, 3, None, 1), 3, True), np.arange(3.0), 3, info=info),
+        Model(PairwiseScheme(maps(rng, 1, None, 3), 2), np.array([False, True]), 3),
+        Model(SharedScheme(shared_map(rng, dense), 4), np.arange(4, dtype=np.int8), 3),
+        Model(ShortlistScheme(shortlist(rng, dense), 4, logit_margin=2.0), np.arange(4), 3),
+        Model(TreeScheme(maps(rng, 3, sparse, 2), 4, children=TREE), np.arange(4), 3),
     ]
-    return [written(model) for model in models]
+    old = (Path(__file__).parents[1] / "data" / "version_1.limes").read_bytes()
+    return [*(written(model) for model in models), old]
 
 
-def maps(rng, n_maps, before, blend):
-    width = 3 if before is None else before.n_outputs
+def maps(rng, n_maps, preprocessing, blend):
+    width = 3 if preprocessing is None else preprocessing.n_outputs
     return tuple(
         BorderMap.from_borders(
             points=rng.normal(size=(n, width)),
             normals=rng.normal(size=(n, width)),
-            before=before,
+            preprocessing=preprocessing,
             blend=blend,
         )
         for n in range(2, 2 + n_maps)
     )
 
 
-def shared_map(rng, before):
-    shapes = (5, before.n_outputs), (5, 3, 4), (5, 4)
-    return (BorderMap(*(rng.normal(size=shape) for shape in shapes), before, 2),)
+def shared_map(rng, preprocessing):
+    shapes = (5, preprocessing.n_outputs), (5, 4, 3), (5, 4)
+    return (BorderMap(*(rng.normal(size=shape) for shape in shapes), preprocessing, 2),)
 
 
-def shortlist(rng, before):
-    return (*shared_map(rng, before), *maps(rng, 6, before, 2))
+def shortlist(rng, preprocessing):
+    return (*shared_map(rng, preprocessing), *maps(rng, 6, preprocessing, 2))
 
 
 def written(model):
     with tempfile.TemporaryDirectory() as folder:
-        write_model(Path(folder, "m"), model)
+        save_model(model, Path(folder, "m"))
         return Path(folder, "m").read_bytes()
 
 
 def read(data, name):
     """Read, and predict with whatever is taken for a model."""
-    fast = from_stored(parse_model(data, name), name=name)
+    fast = BordersClassifier.from_model(parse_model(data, name))
     if fast.n_features_in_ != ROWS.shape[1] or hasattr(fast, "feature_names_in_"):
         return
     try:
@@ -102,9 +101,9 @@ def change(data, seeds, rng):
     way = rng.integers(8)
     if way == 0:
         return mutate(data, seeds, rng)
-    n_header = FRONT.unpack(data[: FRONT.size])[2]
-    text = data[FRONT.size : FRONT.size + n_header].rstrip()
-    arrays = data[FRONT.size + n_header : -32]
+    n_header = PREAMBLE.unpack(data[: PREAMBLE.size])[2]
+    text = data[PREAMBLE.size : PREAMBLE.size + n_header].rstrip()
+    arrays = data[PREAMBLE.size + n_header : -32]
     if way == 1:
         text = mutate(text, seeds, rng)
     elif way <= 3:
@@ -112,14 +111,14 @@ def change(data, seeds, rng):
     else:
         for _ in range(rng.integers(1, 4)):
             text = change_header(text, rng)
-    return sealed(text, arrays)
+    return sealed(text, arrays, data[8])
 
 
-def sealed(text, arrays):
+def sealed(text, arrays, version):
     """Make lengths and checksum right, so that changes reach what comes after them."""
-    padded = text + b" " * (-(FRONT.size + len(text)) % 64)
-    size = FRONT.size + len(padded) + len(arrays) + 32
-    whole = FRONT.pack(MAGIC, 1, len(padded), size) + padded + arrays
+    padded = text + b" " * (-(PREAMBLE.size + len(text)) % 64)
+    size = PREAMBLE.size + len(padded) + len(arrays) + 32
+    whole = PREAMBLE.pack(MAGIC, version, len(padded), size) + padded + arrays
     return whole + sha256(whole).digest()
 
 

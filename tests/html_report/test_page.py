@@ -218,7 +218,7 @@ def test_the_trade_off_is_drawn_where_there_is_one(fast, moons):
     draw_candidates(trials, axes)
     assert [list(line.get_xdata()) for line in axes.lines] == [[1000], [10, 100], [100]]
     copy = limes.accelerate(fast.estimator_, moons[0], **QUICK)
-    copy.tradeoff_ = trials
+    copy.candidates_ = trials
     assert "Agreement against cost" in Outline(html_report(copy, *moons)).headings
 
 

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from limes import BorderMap
 from limes.model.coupling import class_pairs
-from limes.model.model import find_class_index, find_labels, find_probabilities, find_values
+from limes.model.model import Model, scheme_index, scheme_labels, scheme_values
 from limes.model.schemes import (
     OneVsRestScheme,
     PairwiseScheme,
@@ -32,6 +32,11 @@ RULES = [
 ]
 
 
+def probabilities_of(scheme, rows):
+    """Return class probabilities by the model of a scheme."""
+    return Model(scheme, np.arange(scheme.n_classes), scheme.maps[0].n_features).predict_proba(rows)
+
+
 def draw_maps(rng, n_maps, n_features, n_outputs=1, *, whole=False):
     """Random maps; of whole numbers, values are often equal, and often zero."""
     blend = int(rng.integers(1, 4))
@@ -42,7 +47,7 @@ def draw_maps(rng, n_maps, n_features, n_outputs=1, *, whole=False):
     return tuple(
         BorderMap(
             draw(n_points, n_features),
-            draw(n_points, n_features, n_outputs),
+            draw(n_points, n_outputs, n_features),
             draw(n_points, n_outputs),
             blend=blend,
         )
@@ -84,9 +89,9 @@ def draw_scheme(rule, rng, **options):
         (*maps(1, n_classes), *maps(n_pairs)),
         n_classes,
         double,
-        n_named=n_classes if rule == "long shortlist" else int(rng.integers(1, 5)),
-        reach=float(rng.choice([0.0, 1.0, 3.5, 1e6])),
-        trust=float(rng.choice([0.0, 0.5, 0.65, 1.0])),
+        max_classes=n_classes if rule == "long shortlist" else int(rng.integers(1, 5)),
+        logit_margin=float(rng.choice([0.0, 1.0, 3.5, 1e6])),
+        pair_weight=float(rng.choice([0.0, 0.5, 0.65, 1.0])),
         by_vote="coupled" not in rule,
     )
 
@@ -118,7 +123,7 @@ def test_the_definition_is_met_where_everything_ties(rule):
     rng = np.random.default_rng(0)
     scheme = draw_scheme(rule, rng)
     flat = tuple(
-        BorderMap(one.points, 0.0 * one.normals, 0.0 * one.offsets, blend=one.blend)
+        BorderMap(one.points, 0.0 * one.slopes, 0.0 * one.offsets, blend=one.blend)
         for one in scheme.maps
     )
     object.__setattr__(scheme, "maps", flat)
@@ -149,8 +154,8 @@ def test_rows_far_beyond_the_points_have_finite_answers(rule, double):
     for size in (1e30, 1e36, 1e37, 3.4e38, largest) + (1e300, 1e305) * double:
         rows = (size * ways).astype(np.float64 if size > 3.5e38 else np.float32)
         class_index, probabilities = (
-            find_class_index(scheme, rows),
-            find_probabilities(scheme, rows),
+            scheme_index(scheme, rows),
+            probabilities_of(scheme, rows),
         )
         assert np.isfinite(probabilities).all()
         assert_allclose(probabilities.sum(axis=1), 1.0, rtol=1e-9)
@@ -158,15 +163,13 @@ def test_rows_far_beyond_the_points_have_finite_answers(rule, double):
         predict_one = scheme.predictor(list(range(scheme.n_classes)))
         assert [predict_one(row) for row in rows] == class_index.tolist()
         if rule != "shortlist" and rule != "coupled shortlist":  # which name fewer, the surer
-            assert_array_equal(
-                class_index, find_class_index(scheme, (1e20 * ways).astype(np.float32))
-            )
+            assert_array_equal(class_index, scheme_index(scheme, (1e20 * ways).astype(np.float32)))
 
 
 def test_a_single_border_has_the_sign_of_its_side_however_far():
     scheme = PairwiseScheme((BorderMap.from_borders(points=[[0.0]], normals=[[3.0]]),), 2)
     rows = np.array([[1e30], [3e38], [-3e38], [-1e37]], dtype=np.float32)
-    values = np.concatenate([values for _, values in find_values(scheme, rows)])
+    values = np.concatenate([values for _, values in scheme_values(scheme, rows)])
     assert np.isfinite(values).all()
     assert_array_equal(np.sign(values[:, 0]), [1, 1, -1, -1])
 
@@ -200,9 +203,9 @@ def test_the_first_row_without_an_answer_is_named(rule, value, message):
     rows[70_003:, -1] = value
     for n_threads in (1, 3):
         with pytest.raises(ValueError, match=message):
-            find_class_index(scheme, rows, n_threads=n_threads)
+            scheme_index(scheme, rows, n_jobs=n_threads)
     with pytest.raises(ValueError, match=message):
-        find_probabilities(scheme, rows)
+        probabilities_of(scheme, rows)
 
 
 @pytest.mark.parametrize(
@@ -224,7 +227,7 @@ def test_the_first_row_without_an_answer_is_named(rule, value, message):
 def test_labels_of_any_type_come_back_as_they_are(labels):
     scheme = PairwiseScheme((BorderMap.from_borders(points=[[0.0]], normals=[[1.0]]),), 2)
     rows = np.random.default_rng(0).normal(size=(70_000, 1))
-    found = find_labels(scheme, rows, labels)
+    found = scheme_labels(scheme, rows, labels)
     assert found.dtype == labels.dtype
     assert_array_equal(found, labels[(rows[:, 0] > 0).astype(int)])
 

@@ -98,8 +98,8 @@ def fitted(model, X, y):
 
 def make_source(model, X, y, *, by_probability=False):
     """Return a fitted model's source, and the rows in its space."""
-    inner, before = unwrap(fitted(model, X, y))
-    rows = X if before is None else before.apply(X)
+    inner, preprocessing = unwrap(fitted(model, X, y))
+    rows = X if preprocessing is None else preprocessing.apply(X)
     class_index = np.unique(y, return_inverse=True)[1]
     return as_source(
         inner, SourceContext(rows, class_index, by_probability, np.random.default_rng(0))

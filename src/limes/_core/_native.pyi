@@ -1,4 +1,4 @@
-"""What the compiled module offers; maps.py is its face."""
+"""Types of the compiled module."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -6,6 +6,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 def cpu_paths() -> list[str]: ...
+def apply_sigmoid(numbers: NDArray[Any]) -> None: ...
 
 class Maps:
     def __init__(
@@ -21,7 +22,6 @@ class Maps:
     def nearest(
         self, X: NDArray[Any], out: NDArray[Any], index: int, n_threads: int, /
     ) -> None: ...
-    def classify(self, X: NDArray[Any], out: NDArray[Any], n_threads: int, /) -> None: ...
     def decide(self, X: NDArray[Any], out: NDArray[Any], n_threads: int, /) -> None: ...
     def decide_some(
         self, X: NDArray[Any], which: NDArray[Any], out: NDArray[Any], n_threads: int, /
@@ -80,6 +80,22 @@ def fit_map(
     rates: tuple[float, float, float, float],
     decay: float,
     seed: int,
+    cpu: str,
+) -> float: ...
+def loss_and_gradient(
+    rows: NDArray[Any],
+    targets: NDArray[Any],
+    weights: NDArray[Any],
+    anchors: NDArray[Any],
+    components: NDArray[Any] | None,
+    points: NDArray[Any],
+    slopes: NDArray[Any],
+    levels: NDArray[Any],
+    base_slopes: NDArray[Any],
+    base_levels: NDArray[Any],
+    n_blended: int,
+    radius: float,
+    gradients: tuple[NDArray[Any] | None, ...],
     cpu: str,
 ) -> float: ...
 

@@ -67,13 +67,26 @@ def thread_count(n_jobs: int | None = None) -> int:
     check_jobs(n_jobs)
     if n_jobs == 1:
         return 1
-    from joblib import cpu_count, effective_n_jobs
-
     # Counting processors reads files, so it comes last.
     limit = _openmp_limit()
     if limit == 1 or _inside_worker():
         return 1
-    return max(1, int(min(limit, effective_n_jobs(n_jobs), cpu_count())))
+    return max(1, min(limit, _requested_threads(n_jobs)))
+
+
+def _requested_threads(n_jobs: int | None) -> int:
+    """Return the threads that n_jobs asks for, within the processors of this process."""
+    try:
+        from joblib import cpu_count, effective_n_jobs
+    except ImportError:
+        if hasattr(os, "sched_getaffinity"):
+            n_processors = len(os.sched_getaffinity(0))
+        else:
+            n_processors = os.cpu_count() or 1
+        if n_jobs is None:
+            return 1
+        return min(n_jobs, n_processors) if n_jobs > 0 else n_processors + 1 + n_jobs
+    return int(min(effective_n_jobs(n_jobs), cpu_count()))
 
 
 def check_jobs(n_jobs: Any) -> None:
@@ -97,8 +110,10 @@ def _inside_worker() -> bool:
 
     Processes of loky get their share as ``OMP_NUM_THREADS``; threads get none.
     """
-    from joblib.parallel import get_active_backend
-
+    try:
+        from joblib.parallel import get_active_backend
+    except ImportError:
+        return False
     is_nested = (get_active_backend()[0].nesting_level or 0) > 0
     has_share = (
         threading.current_thread() is threading.main_thread() and "OMP_NUM_THREADS" in os.environ

@@ -96,18 +96,6 @@ class Maps:
         self._native.decide_some(X, which, out, n_threads)
         return out
 
-    def classify(self, X: Array, out: Array | None = None, *, n_threads: int = 1) -> Array:
-        """Name the class of each row without storing its values.
-
-        A single map names the class of its highest value, the lowest class among equals; with
-        one value, class 1 where it is above zero. Maps with `pairs` name the class with most
-        votes, the lowest among equals.
-        """
-        out = np.empty(_count(X), dtype=np.int32) if out is None else out
-        self._native.classify(X, out, n_threads)
-        return out
-
-
 class Classifier:
     """Maps and the rule that joins their values, which names the class of a row.
 

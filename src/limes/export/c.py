@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 import limes
 from limes.classifier import BordersClassifier
 from limes.export.packed import Packed, fitted_scheme, pack, resolve_dtype, unknown_scheme
-from limes.model.schemes import MARGIN, PairwiseScheme, Scheme, ShortlistScheme, TreeScheme
+from limes.model.schemes import WINNER_MARGIN, PairwiseScheme, Scheme, ShortlistScheme, TreeScheme
 
 # C's names for the two types of number.
 TYPES = {"float": "float32", "double": "float64"}
@@ -633,7 +633,7 @@ def _describe(fast: BordersClassifier, packed: Packed, name: str) -> str:
 def _count_values(scheme: Scheme, packed: Packed) -> int:
     """Return how many values a prediction keeps."""
     if isinstance(scheme, ShortlistScheme):
-        return scheme.n_classes + scheme.n_slots
+        return scheme.n_classes + scheme.max_pairs
     return packed.n_values
 
 
@@ -728,7 +728,7 @@ def _words(
 ) -> dict[str, str | int]:
     """Return what stands for the words between @ in the code."""
     first, is_double = packed.maps[0], packed.center.dtype == np.float64
-    margin = max(MARGIN, 4 * float(np.finfo(packed.center.dtype).eps))
+    margin = max(WINNER_MARGIN, 4 * float(np.finfo(packed.center.dtype).eps))
     return {
         **_asking_words(scheme, packed),
         "math": MATH if _is_coupled(scheme) else MATH_IF_ASKED,
@@ -759,11 +759,11 @@ def _asking_words(scheme: Scheme, packed: Packed) -> dict[str, str | int]:
     if isinstance(scheme, ShortlistScheme):
         words |= {
             "each": "(first < @name@_sizes[0] ? (size_t)@NAME@_EACH : (size_t)1)",
-            "n_named": min(scheme.n_named, scheme.n_classes),
-            "n_slots": scheme.n_slots,
-            "reach": number(real(scheme.reach)),
-            "trust": number(real(scheme.trust)),
-            "rest": number(real(0.5 * (1.0 - scheme.trust))),
+            "n_named": min(scheme.max_classes, scheme.n_classes),
+            "n_slots": scheme.max_pairs,
+            "reach": number(real(scheme.logit_margin)),
+            "trust": number(real(scheme.pair_weight)),
+            "rest": number(real(0.5 * (1.0 - scheme.pair_weight))),
         }
     return words
 

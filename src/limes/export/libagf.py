@@ -10,15 +10,14 @@ from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from limes._typing import Array
 from limes.classifier import BordersClassifier
 from limes.export.packed import fitted_scheme
-from limes.model.affine import AffineMap, to_dense
+from limes.model.affine import AffineMap
 from limes.model.border_map import BorderMap
 from limes.model.coupling import class_pairs
-from limes.model.file import StoredModel, restore
+from limes.model.model import FitInfo, Model
 from limes.model.schemes import PairwiseScheme
 
 # What svm_accelerate writes for every pair: above zero is the first class.
@@ -108,10 +107,10 @@ def whole_labels(classes: NDArray[Any]) -> NDArray[np.int64]:
 
 def _raw_planes(one: BorderMap) -> tuple[Array, Array, Array]:
     """Return points, normals and offsets in raw rows, if the same points are nearest there."""
-    normals, offsets = one.normals[:, :, 0], one.offsets[:, 0]
-    if one.before is None:
+    normals, offsets = one.slopes[:, 0], one.offsets[:, 0]
+    if one.preprocessing is None:
         return one.points, normals, offsets
-    factor = _common_factor(one.before)
+    factor = _common_factor(one.preprocessing)
     if factor is None and one.n_borders > 1:
         raise ValueError(
             "libAGF measures distances in the rows that it is given, and the steps before the "
@@ -119,32 +118,33 @@ def _raw_planes(one: BorderMap) -> tuple[Array, Array, Array]:
             "scaled=True and give libAGF scaled rows."
         )
     if factor is None:
-        return one.before.undo(one.points), normals, offsets
-    points = one.points @ one.before.matrix.T / factor + one.before.shift
+        return one.preprocessing.undo(one.points), normals, offsets
+    points = one.points @ one.preprocessing.to_matrix().T / factor + one.preprocessing.shift
     return np.asarray(points), normals, offsets
 
 
-def _common_factor(before: AffineMap) -> float | None:
+def _common_factor(preprocessing: AffineMap) -> float | None:
     """Return the factor of all squared distances, or None where they have no common one."""
-    products = before.matrix @ before.matrix.T
-    diagonal = products.diagonal()
-    rest = (
-        products - sparse.diags_array(diagonal)
-        if sparse.issparse(products)
-        else (products - np.diag(diagonal))
-    )
+    if preprocessing.matrix is None:
+        scale, n_features = np.square(preprocessing.scale), preprocessing.n_features
+        diagonal = np.bincount(preprocessing.columns, scale, n_features).astype(np.float64)
+        largest_other = 0.0
+    else:
+        products = preprocessing.matrix @ preprocessing.matrix.T
+        diagonal = products.diagonal()
+        largest_other = float(np.abs(products - np.diag(diagonal)).max())
     factor = float(diagonal.mean())
     is_even = bool(np.abs(diagonal - factor).max() <= PRECISION * factor)
-    return factor if is_even and factor > 0 and np.abs(rest).max() <= PRECISION * factor else None
+    return factor if is_even and factor > 0 and largest_other <= PRECISION * factor else None
 
 
 def _scaled_planes(one: BorderMap) -> tuple[Array, Array, Array]:
     """Return points, normals and offsets in the space of the points."""
-    normals, offsets = one.normals[:, :, 0], one.offsets[:, 0]
-    if one.before is None:
+    normals, offsets = one.slopes[:, 0], one.offsets[:, 0]
+    if one.preprocessing is None:
         return one.points, normals, offsets
-    inner = normals @ np.linalg.pinv(to_dense(one.before.matrix)).T
-    return one.points, inner, offsets + normals @ one.before.shift
+    inner = normals @ np.linalg.pinv(one.preprocessing.to_matrix()).T
+    return one.points, inner, offsets + normals @ one.preprocessing.shift
 
 
 def _through_points(
@@ -357,7 +357,7 @@ def _near_each_other(maps: list[BorderMap]) -> list[BorderMap]:
     single = [one.points[0] for one in maps if one.n_borders == 1]
     anchor = several[0] if several else min(single, key=lambda point: float(np.abs(point).max()))
     return [
-        one if one.n_borders > 1 else BorderMap(anchor[None], one.normals, one.offsets)
+        one if one.n_borders > 1 else BorderMap(anchor[None], one.slopes, one.offsets)
         for one in maps
     ]
 
@@ -371,7 +371,7 @@ def _sorted_maps(maps: list[BorderMap], labels: NDArray[np.int64]) -> tuple[Bord
         i, j = int(order[first]), int(order[second])
         one = maps[places[min(i, j), max(i, j)]]
         turned.append(
-            one if i < j else BorderMap(one.points, -one.normals, -one.offsets, None, one.blend)
+            one if i < j else BorderMap(one.points, -one.slopes, -one.offsets, None, one.blend)
         )
     return tuple(turned)
 
@@ -380,12 +380,5 @@ def _as_classifier(
     scheme: PairwiseScheme, classes: NDArray[np.int64], n_features: int
 ) -> BordersClassifier:
     """Return a fitted classifier of which nothing but its borders is known."""
-    attributes = {
-        "n_borders_": scheme.n_borders,
-        "cost_": scheme.cost,
-        "agreement_": float("nan"),
-        "agreement_error_": float("nan"),
-        "one_sided_": [],
-    }
-    stored = StoredModel(scheme, classes, n_features, attributes=attributes)
-    return restore(stored, BordersClassifier(scheme="pairwise", blend=1, refine=False))
+    info = FitInfo(parameters={"scheme": "pairwise", "blend": 1, "refine": False})
+    return BordersClassifier.from_model(Model(scheme, classes, n_features, info=info))

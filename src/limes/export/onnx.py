@@ -21,7 +21,7 @@ from limes.export.packed import (
 )
 from limes.model.coupling import class_pairs
 from limes.model.schemes import (
-    MARGIN,
+    WINNER_MARGIN,
     PairwiseScheme,
     Scheme,
     ShortlistScheme,
@@ -279,11 +279,11 @@ def _rank(graph: Graph, scores: str, n_blended: int) -> tuple[str, str]:
     size = graph.integers([n_blended + 1])
     ranked, near = graph.add_many("TopK", 2, scores, size, axis=2, largest=0, sorted=1)
     radius = graph.columns(ranked, n_blended, n_blended + 1, 2)
-    reach = graph.add("Sub", radius, graph.columns(ranked, 0, n_blended, 2))
-    total = graph.total(reach, 2)
+    logit_margin = graph.add("Sub", radius, graph.columns(ranked, 0, n_blended, 2))
+    total = graph.total(logit_margin, 2)
     is_zero = graph.add("Equal", total, graph.number(0.0))
     divisor = graph.add("Where", is_zero, graph.number(1.0), total)
-    shares = graph.add("Div", reach, divisor)
+    shares = graph.add("Div", logit_margin, divisor)
     weights = graph.add("Where", is_zero, graph.number(1.0 / n_blended), shares)
     return (
         graph.columns(near, 0, n_blended, 2),
@@ -349,13 +349,13 @@ def _join_shared(graph: Graph, scheme: Scheme, values: str) -> tuple[str, str]:
 def _join_shortlist(graph: Graph, scheme: Scheme, values: str) -> tuple[str, str]:
     """Add the answers for 2, 3 ... named classes, and take that of as many as a row has."""
     assert isinstance(scheme, ShortlistScheme)
-    n_classes, n_named = scheme.n_classes, min(scheme.n_named, scheme.n_classes)
+    n_classes, max_classes = scheme.n_classes, min(scheme.max_classes, scheme.n_classes)
     scores = graph.columns(values, 0, n_classes, 1)
     pairs = graph.columns(values, n_classes, n_classes * (n_classes + 1) // 2, 1)
     count, named = _name_classes(graph, scheme, scores)
     class_index, probabilities = _highest(graph, scores), graph.add("Softmax", scores, axis=1)
     start = probabilities
-    for size in range(2, n_named + 1):
+    for size in range(2, max_classes + 1):
         own = graph.columns(named, 0, size, 1)
         decisions = _named_pairs(graph, scheme, scores, pairs, own, size)
         winner, shared = _decide_named(graph, scheme, decisions, own, start, size)
@@ -424,10 +424,10 @@ def _won(graph: Graph, values: str) -> str:
 
 def _name_classes(graph: Graph, scheme: ShortlistScheme, scores: str) -> tuple[str, str]:
     """Add how many classes are named, (n_rows, 1), and which, ascending, the last one repeated."""
-    n_named = min(scheme.n_named, scheme.n_classes)
-    size, last = graph.integers([n_named]), graph.integers(scheme.n_classes - 1)
+    max_classes = min(scheme.max_classes, scheme.n_classes)
+    size, last = graph.integers([max_classes]), graph.integers(scheme.n_classes - 1)
     ranked, places = graph.add_many("TopK", 2, scores, size, axis=1, largest=1, sorted=1)
-    least = graph.add("Sub", graph.columns(ranked, 0, 1, 1), graph.number(scheme.reach))
+    least = graph.add("Sub", graph.columns(ranked, 0, 1, 1), graph.number(scheme.logit_margin))
     is_near = graph.add("GreaterOrEqual", ranked, least)
     count = graph.total(graph.add("Cast", is_near, to=INT64), 1)
     # Beyond all classes, so that they come last.
@@ -458,8 +458,8 @@ def _named_pairs(
     rough = graph.add("Sub", second, first)
     return graph.add(
         "Add",
-        graph.add("Mul", asked, graph.number(scheme.trust)),
-        graph.add("Mul", rough, graph.number(0.5 * (1.0 - scheme.trust))),
+        graph.add("Mul", asked, graph.number(scheme.pair_weight)),
+        graph.add("Mul", rough, graph.number(0.5 * (1.0 - scheme.pair_weight))),
     )
 
 
@@ -559,7 +559,7 @@ def _put_first(graph: Graph, probabilities: str, class_index: str, n_classes: in
     levels = graph.add("Div", sums, graph.number(np.arange(1, n_classes + 1)))
     level, _ = graph.add_many("TopK", 2, levels, graph.integers([1]), axis=1, largest=1, sorted=1)
     # Not a product with 1 + margin: runtimes drop factors that they take for 1.
-    margin = graph.number(max(MARGIN, 4 * np.finfo(graph.dtype).eps))
+    margin = graph.number(max(WINNER_MARGIN, 4 * np.finfo(graph.dtype).eps))
     above = graph.add("Add", level, graph.add("Mul", level, margin))
     moved = graph.add("Where", is_winner, above, graph.add("Min", probabilities, level))
     shared = graph.add("Div", moved, graph.total(moved, 1))

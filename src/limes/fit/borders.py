@@ -191,7 +191,7 @@ def map_border(
         tolerance=options.tolerance,
     )
     return BorderMap.from_borders(
-        points=points, normals=normals, before=data.preprocessing, blend=options.blend or 1
+        points=points, normals=normals, preprocessing=data.preprocessing, blend=options.blend or 1
     )
 
 

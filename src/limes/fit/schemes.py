@@ -23,7 +23,6 @@ from limes.fit.train import (
 )
 from limes.fit.transfer_set import TransferSet, build_transfer_set
 from limes.fit.validation import ValidationSet, augmented_validation_set
-from limes.model.affine import to_dense
 from limes.model.border_map import BorderMap
 from limes.model.coupling import class_pairs
 from limes.model.schemes import (
@@ -150,7 +149,7 @@ def fit_shortlist(
         source, data, validation, transfer_set, options, np.random.default_rng(shared_seed)
     )
     if len(source.classes) == 2:
-        return PairwiseScheme((shared.after(data.preprocessing),), 2, options.double)
+        return PairwiseScheme((shared.with_preprocessing(data.preprocessing),), 2, options.double)
     if refine:
         pairs = _train_pairs(source, transfer_set, shared, options, pair_seed, n_jobs, verbose)
     else:
@@ -158,7 +157,7 @@ def fit_shortlist(
         pairwise = fit_pairwise(
             source, inner, options, seed=pair_seed, n_jobs=n_jobs, verbose=verbose
         )
-        pairs = [with_projection(map_, shared.before) for map_ in pairwise.maps]
+        pairs = [with_projection(map_, shared.preprocessing) for map_ in pairwise.maps]
     return _as_shortlist(source, data, transfer_set, (shared, *pairs), options)
 
 
@@ -197,7 +196,7 @@ def _train_pairs(
     """Train a map for each pair, on the rows whose likeliest classes are nearest to the pair."""
     trainer = PairMapTrainer(
         transfer_set.rows,
-        None if shared.before is None else to_dense(shared.before.matrix),
+        None if shared.preprocessing is None else shared.preprocessing.to_matrix(),
         options.n_borders or DEFAULTS.schemes.pair_points,
         options.blend or DEFAULTS.schemes.blend,
     )
@@ -241,19 +240,19 @@ def _as_shortlist(
         _with_common_preprocessing(maps, data),
         len(source.classes),
         options.double,
-        reach=logit_margin,
+        logit_margin=logit_margin,
         by_vote=source.decides_by_vote,
     )
     mean_pairs = float(np.sum(scheme.find_pairs(logits)[1] >= 0) / len(logits))
-    return replace(scheme, n_asked=mean_pairs)
+    return replace(scheme, mean_pairs=mean_pairs)
 
 
 def _with_common_preprocessing(maps: tuple[BorderMap, ...], data: FitData) -> tuple[BorderMap, ...]:
     """Return maps of raw rows that share one preprocessing object, not equal copies of it."""
-    first = maps[0].after(data.preprocessing)
+    first = maps[0].with_preprocessing(data.preprocessing)
     return (
         first,
-        *(replace(map_.after(data.preprocessing), before=first.before) for map_ in maps[1:]),
+        *(replace(map_.with_preprocessing(data.preprocessing), preprocessing=first.preprocessing) for map_ in maps[1:]),
     )
 
 

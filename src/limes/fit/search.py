@@ -60,7 +60,7 @@ def fit_shared(
     trainer = CandidateTrainer(source, data, validation, options, rng)
     if options.n_borders is not None:
         final = trainer.train(options.n_borders, trainer.blend, final_seed, trainer.final_budget)
-        candidates = [replace(final.candidate, is_chosen=True)]
+        candidates = [replace(final.candidate, is_selected=True)]
     else:
         search = SizeSearch(trainer, verbose)
         trained = search.run(seed)
@@ -68,7 +68,7 @@ def fit_shared(
         candidates = [item.candidate for item in trained]
         selected = search.select(trained)
         final = trainer.retrain_with_full_budget(trained[selected], final_seed)
-        candidates[selected] = replace(final.candidate, is_chosen=True)
+        candidates[selected] = replace(final.candidate, is_selected=True)
         _warn_if_below(final.candidate, options.limits.min_agreement)
     last = trainer.retrain_on_all_rows(final, final_seed)
     return FittedScheme(last.scheme, final.scheme, candidates)
@@ -154,7 +154,7 @@ class CandidateTrainer:
         inner = self.as_scheme((map_,))
         values = inner.values(self.validation_rows)
         class_index, probabilities = inner.class_index(values), inner.probabilities(values)
-        scheme = self.as_scheme((map_.after(self.data.preprocessing),))
+        scheme = self.as_scheme((map_.with_preprocessing(self.data.preprocessing),))
         n_borders = scheme.n_borders
         agreement = self.validation.agreement(class_index)
         independent = self.validation.agreement_assuming_independence(class_index)
@@ -165,7 +165,7 @@ class CandidateTrainer:
             min(blend, max(n_borders - 1, 1)),
             scheme.cost,
             *agreement,
-            lost=self.criterion.skill_loss(class_index)[0],
+            skill_loss=self.criterion.skill_loss(class_index)[0],
         )
         is_good_enough = self._is_good_enough(candidate, class_index, probabilities)
         return TrainedCandidate(scheme, candidate, budget, independent, balanced, is_good_enough)
@@ -235,17 +235,18 @@ class CandidateTrainer:
         n_outputs = self.transfer_set.probabilities.shape[1]
         projection = None
         if self.is_wide and n_points > 1:
-            projection = AffineMap(np.zeros(n_features), rng.normal(size=(n_features, n_search)))
+            matrix = rng.normal(size=(n_features, n_search))
+            projection = AffineMap(np.zeros(n_features), matrix)
         width = n_features if projection is None else n_search
         slopes = rng.normal(size=(n_points, width, n_outputs))
         map_ = BorderMap(
             rng.normal(size=(n_points, width)),
-            slopes if projection is None else projection.matrix @ slopes,
+            (slopes if projection is None else matrix @ slopes).transpose(0, 2, 1),
             np.zeros((n_points, n_outputs)),
             projection,
             self.blend,
         )
-        return self.as_scheme((map_.after(self.data.preprocessing),))
+        return self.as_scheme((map_.with_preprocessing(self.data.preprocessing),))
 
 
 class SizeSearch:
@@ -334,7 +335,7 @@ class SizeSearch:
             print(
                 f"{candidate.n_borders} point{'s' * (candidate.n_borders > 1)}, blend "
                 f"{candidate.blend}: cost {candidate.cost} multiply-adds per row, agreement "
-                f"{candidate.agreement:.2%}, expected skill loss {candidate.lost:.4f}"
+                f"{candidate.agreement:.2%}, expected skill loss {candidate.skill_loss:.4f}"
             )
         return trained
 
@@ -354,7 +355,7 @@ class SizeSearch:
         validation = self.trainer.validation
         rarest_class = np.bincount(validation.class_index, validation.weights).min()
         return select(
-            [replace(item.candidate, error=item.agreement[1]) for item in trained],
+            [replace(item.candidate, agreement_error=item.agreement[1]) for item in trained],
             self.options.limits.min_agreement,
             [item.balanced_agreement for item in trained],
             max_cost_without_proof=self.max_cost_without_proof,
@@ -387,7 +388,7 @@ def select(
         return _cheapest(candidates, places)
     if any(good_enough):
         return _cheapest(candidates, set(np.flatnonzero(good_enough).tolist()))
-    agreements = [(item.agreement, max(item.error, min_difference)) for item in candidates]
+    agreements = [(item.agreement, max(item.agreement_error, min_difference)) for item in candidates]
     balanced = balanced_agreements or []
     n_errors = DEFAULTS.search.select_errors
     place = _cheapest(candidates, _near_best(agreements, balanced, n_errors))
@@ -429,7 +430,7 @@ def _warn_if_below(candidate: Candidate, min_agreement: float | None) -> None:
         warnings.warn(
             f"min_agreement={min_agreement!r} is not reached: {candidate.n_borders} border points "
             f"agree with the source on {candidate.agreement:.2%} of rows "
-            f"(± {candidate.error:.2%}).",
+            f"(± {candidate.agreement_error:.2%}).",
             stacklevel=2,
         )
 

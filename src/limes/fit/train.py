@@ -152,7 +152,7 @@ def _train_map(
         matrix = trained.components.T.astype(float)
         projection = AffineMap(np.zeros(len(matrix)), matrix)
     points = trained.points.astype(float)
-    return BorderMap(points, slopes.transpose(0, 2, 1), offsets, projection, blend)
+    return BorderMap(points, slopes, offsets, projection, blend)
 
 
 def calibrate(map_: BorderMap, rows: Array, probabilities: Array, weights: Array) -> BorderMap:
@@ -253,5 +253,5 @@ def with_projection(map_: BorderMap, projection: AffineMap | None) -> BorderMap:
     if projection is None:
         return map_
     return BorderMap(
-        projection.apply(map_.points), map_.normals, map_.offsets, projection, map_.blend
+        projection.apply(map_.points), map_.slopes, map_.offsets, projection, map_.blend
     )

@@ -252,17 +252,17 @@ def _border_points(fast: BordersClassifier) -> tuple[Array, Array]:
     """Return the points of all maps as raw rows, and the gradient across the border at each."""
     points, normals = [], []
     for one in fast.scheme_.maps:
-        rows = one.points if one.before is None else one.before.undo(one.points)
+        rows = one.points if one.preprocessing is None else one.preprocessing.undo(one.points)
         points.append(rows)
-        normals.append(_gradients(one.normals, one.offsets, rows))
+        normals.append(_gradients(one.slopes, one.offsets, rows))
     return np.concatenate(points), np.concatenate(normals)
 
 
-def _gradients(normals: Array, offsets: Array, rows: Array) -> Array:
+def _gradients(slopes: Array, offsets: Array, rows: Array) -> Array:
     """Return the gradient across the border: between the two highest of several functions."""
-    if normals.shape[2] == 1:
-        return normals[:, :, 0]
-    values = np.einsum("ijk,ij->ik", normals, rows) + offsets
+    if slopes.shape[1] == 1:
+        return slopes[:, 0]
+    values = np.einsum("ikj,ij->ik", slopes, rows) + offsets
     order = np.argsort(values, axis=1)
     at = np.arange(len(rows))
-    return normals[at, :, order[:, -1]] - normals[at, :, order[:, -2]]
+    return slopes[at, order[:, -1]] - slopes[at, order[:, -2]]

@@ -1,3 +1,28 @@
-"""`Model`, `BorderMap`, schemes, `load_model`."""
+"""What predicts: border maps, schemes, labels and model files. It needs NumPy alone."""
 
-__all__ = ["StoredModel", "describe", "read_model", "restore", "write_model"]
+from limes.model.border_map import BorderMap
+from limes.model.file import load_model, save_model
+from limes.model.model import Candidate, FitInfo, Model
+from limes.model.schemes import (
+    OneVsRestScheme,
+    PairwiseScheme,
+    Scheme,
+    SharedScheme,
+    ShortlistScheme,
+    TreeScheme,
+)
+
+__all__ = [
+    "BorderMap",
+    "Candidate",
+    "FitInfo",
+    "Model",
+    "OneVsRestScheme",
+    "PairwiseScheme",
+    "Scheme",
+    "SharedScheme",
+    "ShortlistScheme",
+    "TreeScheme",
+    "load_model",
+    "save_model",
+]

@@ -3,30 +3,30 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
 
 from limes._core import Maps, split_common_slopes, thread_count
 from limes._typing import Array
-from limes.model.affine import AffineMap
+from limes.model.affine import AffineMap, is_sparse
+from limes.renamed import refuse_old_name
 
 
 @dataclass(frozen=True, eq=False)
 class BorderMap:
-    """A piecewise-linear function: the nearest point's linear functions answer for a row.
+    """A piecewise-linear function: each row is evaluated by the functions of its nearest point.
 
     Parameters
     ----------
     points : array-like of shape (n_borders, n_search_features)
         Border points, in the space where "nearest" is meant (the paper's b).
-    normals : array-like of shape (n_borders, n_features, n_outputs)
+    slopes : array-like of shape (n_borders, n_outputs, n_features)
         Slopes of the linear functions of each point, with respect to raw rows (the paper's v).
     offsets : array-like of shape (n_borders, n_outputs)
         Their values at a raw row of zeros.
-    before : AffineMap, default=None
+    preprocessing : AffineMap, default=None
         From raw rows to the space of the points; None where they are the same.
     blend : int, default=1
         Number of nearest points whose functions are averaged, the nearer the heavier.
@@ -39,13 +39,13 @@ class BorderMap:
     """
 
     points: Array
-    normals: Array
+    slopes: Array
     offsets: Array
-    before: AffineMap | None = None
+    preprocessing: AffineMap | None = None
     blend: int = 1
 
     def __post_init__(self) -> None:
-        for name in ("points", "normals", "offsets"):
+        for name in ("points", "slopes", "offsets"):
             array = np.array(getattr(self, name), dtype=np.float64, order="C")
             array.flags.writeable = False
             object.__setattr__(self, name, array)
@@ -57,7 +57,7 @@ class BorderMap:
         *,
         points: ArrayLike,
         normals: ArrayLike,
-        before: AffineMap | None = None,
+        preprocessing: AffineMap | None = None,
         blend: int = 1,
     ) -> "BorderMap":
         """Build the map of one border from its points and the gradient at each.
@@ -68,7 +68,7 @@ class BorderMap:
             Where the decision value is zero.
         normals : array-like of shape (n_borders, n_features)
             Its gradient there.
-        before : AffineMap, default=None
+        preprocessing : AffineMap, default=None
             The space that both are in; None for raw rows.
         blend : int, default=1
             Number of nearest points whose functions are averaged.
@@ -86,29 +86,33 @@ class BorderMap:
                 f"got {points.shape!r} and {normals.shape!r}."
             )
         offsets = -np.einsum("ij,ij->i", normals, points)
-        if before is not None:
-            normals = before.pull_back(normals)
-            offsets = offsets - normals @ before.shift
-        return cls(points, normals[:, :, None], offsets[:, None], before, blend)
+        if preprocessing is not None:
+            normals = preprocessing.pull_back(normals)
+            offsets = offsets - normals @ preprocessing.shift
+        return cls(points, normals[:, None], offsets[:, None], preprocessing, blend)
 
     @classmethod
-    def constant(cls, point: Array, value: float, before: AffineMap | None = None) -> "BorderMap":
+    def constant(
+        cls, point: Array, value: float, preprocessing: AffineMap | None = None
+    ) -> "BorderMap":
         """Build the map of a border that no row was found across: one value everywhere."""
-        n_features = before.n_features if before is not None else len(point)
-        return cls(point[None], np.zeros((1, n_features, 1)), np.array([[value]]), before)
+        n_features = preprocessing.n_features if preprocessing is not None else len(point)
+        return cls(point[None], np.zeros((1, 1, n_features)), np.array([[value]]), preprocessing)
 
-    def after(self, before: AffineMap | None) -> "BorderMap":
-        """Return the map that takes the rows from before a linear step."""
-        if before is None:
+    def with_preprocessing(self, preprocessing: AffineMap | None) -> "BorderMap":
+        """Return the map of raw rows that a linear step turns into rows of this one."""
+        if preprocessing is None:
             return self
-        normals = before.pull_back(self.normals.transpose(0, 2, 1)).transpose(0, 2, 1)
-        offsets = self.offsets - np.einsum("mdq,d->mq", normals, before.shift)
-        search = before if self.before is None else before.then(self.before)
-        return BorderMap(self.points, normals, offsets, search, self.blend)
+        slopes = preprocessing.pull_back(self.slopes)
+        offsets = self.offsets - np.einsum("mqd,d->mq", slopes, preprocessing.shift)
+        search = (
+            preprocessing if self.preprocessing is None else preprocessing.then(self.preprocessing)
+        )
+        return BorderMap(self.points, slopes, offsets, search, self.blend)
 
     def scaled(self, factor: float) -> "BorderMap":
         """Return the map whose values are a multiple of these."""
-        return replace(self, normals=factor * self.normals, offsets=factor * self.offsets)
+        return replace(self, slopes=factor * self.slopes, offsets=factor * self.offsets)
 
     @property
     def n_borders(self) -> int:
@@ -118,12 +122,23 @@ class BorderMap:
     @property
     def n_features(self) -> int:
         """Number of features of a raw row."""
-        return int(self.normals.shape[1])
+        return int(self.slopes.shape[2])
 
     @property
     def n_outputs(self) -> int:
         """Number of linear functions of each point."""
-        return int(self.normals.shape[2])
+        return int(self.slopes.shape[1])
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether all rows have the same value, no two having been found across the border."""
+        return not self.slopes.any()
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> NoReturn:
+            new_names = {"normals": "slopes", "before": "preprocessing"}
+            refuse_old_name(self, name, {**new_names, "after": "with_preprocessing"})
 
     def nearest(self, X: ArrayLike, *, n_jobs: int | None = 1) -> NDArray[np.intp]:
         """Return the number of the point nearest to each row, the lowest of equally near ones.
@@ -167,10 +182,10 @@ class BorderMap:
     @cached_property
     def is_factored(self) -> bool:
         """Whether its functions differ in the directions of the search only, which saves work."""
-        if self.before is None or not self.before.is_dense or self.blend == 1:
+        if self.preprocessing is None or not self.preprocessing.is_dense or self.blend == 1:
             return False
-        functions = self.normals.transpose(0, 2, 1)
-        return split_common_slopes(functions, self.before.matrix, self.blend) is not None
+        matrix = self.preprocessing.to_matrix()
+        return split_common_slopes(self.slopes, matrix, self.blend) is not None
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what is worked out again when it is needed, such as for another processor."""
@@ -185,20 +200,21 @@ class BorderMap:
                 "points must have the shape (n_borders, n_features), both at least 1, "
                 f"got {self.points.shape!r}."
             )
-        wanted = self.before.n_outputs if self.before is not None else self.normals.shape[1:2]
-        if self.normals.ndim != 3 or self.normals.shape[0] != len(self.points):
+        if self.slopes.ndim != 3 or self.slopes.shape[0] != len(self.points):
             raise ValueError(
-                f"normals must have the shape ({len(self.points)}, n_features, n_outputs), "
-                f"got {self.normals.shape!r}."
+                f"slopes must have the shape ({len(self.points)}, n_outputs, n_features), "
+                f"got {self.slopes.shape!r}."
             )
-        if np.ravel(wanted)[0] != n_search:
+        step = self.preprocessing
+        expected = self.n_features if step is None else step.n_outputs
+        if n_search != expected:
             raise ValueError(
-                f"points must have {np.ravel(wanted)[0]} features, as the rows that are searched "
-                f"have, got {n_search!r}."
+                f"points must have {expected} features, as the rows that are searched have, "
+                f"got {n_search!r}."
             )
-        if self.offsets.shape != (len(self.points), self.normals.shape[2]):
+        if self.offsets.shape != (len(self.points), self.n_outputs):
             raise ValueError(
-                f"offsets must have the shape {(len(self.points), self.normals.shape[2])!r}, "
+                f"offsets must have the shape {(len(self.points), self.n_outputs)!r}, "
                 f"got {self.offsets.shape!r}."
             )
         if not isinstance(self.blend, int | np.integer) or self.blend < 1:
@@ -253,9 +269,10 @@ def packed_form(maps: Sequence[BorderMap]) -> PackedForm:
     >>> form.center, form.parts[0][3]  # the value at the centre
     (array([0., 1.]), array([[0.]]))
     """
-    before = maps[0].before
-    center = before.shift if before is not None else _mean_point(maps)
-    projection = before.matrix if before is not None and is_projected(maps) else None
+    preprocessing = maps[0].preprocessing
+    center = preprocessing.shift if preprocessing is not None else _mean_point(maps)
+    is_first = preprocessing is not None and is_projected(maps)
+    projection = preprocessing.to_matrix() if preprocessing is not None and is_first else None
     parts = tuple(_centered(center, one, projection is not None) for one in maps)
     # A one-sided map has no blending of its own, and does not end that of the others.
     return PackedForm(center, projection, parts, max(int(one.blend) for one in maps))
@@ -263,25 +280,25 @@ def packed_form(maps: Sequence[BorderMap]) -> PackedForm:
 
 def is_projected(maps: Sequence[BorderMap]) -> bool:
     """Tell whether rows are projected before the search, being cheaper so."""
-    before = maps[0].before
-    if before is None or not before.is_dense:
+    preprocessing = maps[0].preprocessing
+    if preprocessing is None or not preprocessing.is_dense:
         return False
-    return _projected_cost(maps, before) < _plain_cost(maps)
+    return _projected_cost(maps, preprocessing) < _plain_cost(maps)
 
 
 def row_cost(maps: Sequence[BorderMap]) -> int:
     """Return the multiply-adds that one row costs: the search, then the functions."""
-    before = maps[0].before
-    if before is not None and is_projected(maps):
-        return _projected_cost(maps, before)
+    preprocessing = maps[0].preprocessing
+    if preprocessing is not None and is_projected(maps):
+        return _projected_cost(maps, preprocessing)
     return _plain_cost(maps)
 
 
-def _projected_cost(maps: Sequence[BorderMap], before: AffineMap) -> int:
+def _projected_cost(maps: Sequence[BorderMap], preprocessing: AffineMap) -> int:
     """Return the multiply-adds that a row costs if it is projected before the search."""
     n_points = sum(one.n_borders for one in maps)
     functions = sum(function_cost(one, projected=True) for one in maps)
-    return before.n_outputs * (before.n_features + n_points) + functions
+    return preprocessing.n_outputs * (preprocessing.n_features + n_points) + functions
 
 
 def _plain_cost(maps: Sequence[BorderMap]) -> int:
@@ -316,19 +333,20 @@ def _centered(
     center: Array, one: BorderMap, is_projected: bool
 ) -> tuple[Array, Array, Array, Array]:
     """Return weights, biases, functions and offsets, all relative to the centre."""
-    points = one.points if one.before is not None else one.points - center
+    points = one.points if one.preprocessing is not None else one.points - center
     biases = 0.5 * np.square(points).sum(axis=1)
-    is_folded = one.before is not None and not is_projected
-    weights = one.before.pull_back(points) if one.before is not None and is_folded else points
-    functions = np.ascontiguousarray(one.normals.transpose(0, 2, 1))
-    return weights, biases, functions, one.offsets + functions @ center
+    is_folded = one.preprocessing is not None and not is_projected
+    weights = (
+        one.preprocessing.pull_back(points)
+        if one.preprocessing is not None and is_folded
+        else points
+    )
+    return weights, biases, one.slopes, one.offsets + one.slopes @ center
 
 
 def _as_rows(X: Any) -> NDArray[np.floating[Any]]:
     """Return rows as an array of float32 or float64, without a copy where it is one already."""
-    if sparse.issparse(X):
-        X = X.toarray()
-    rows = np.asarray(X)
+    rows = np.asarray(X.toarray() if is_sparse(X) else X)
     if rows.dtype not in (np.float32, np.float64):
         rows = rows.astype(np.float64)
     return rows

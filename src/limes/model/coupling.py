@@ -5,7 +5,9 @@ from math import isqrt
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-Array = NDArray[np.float64]
+from limes._core import _native
+from limes._typing import Array
+
 # Numbers in one block of linear systems: 32 MB of float64.
 BLOCK_NUMBERS = 1 << 22
 # LIBSVM never believes a pair more than this.
@@ -202,3 +204,16 @@ def _sweep(Q: Array, p: Array, Qp: Array, pQp: Array) -> Array:
         Qp = (Qp + step[:, None] * Q[:, t]) / (1.0 + step)[:, None]
         p /= (1.0 + step)[:, None]
     return p
+
+
+def sigmoid(logits: ArrayLike) -> Array:
+    """Return 1 / (1 + exp(-x)) of each number, without overflow."""
+    numbers = np.array(logits, dtype=np.float64, order="C")
+    _native.apply_sigmoid(numbers.reshape(-1))
+    return numbers
+
+
+def softmax(logits: Array) -> Array:
+    """Return the probabilities of each row of logits."""
+    powers = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return np.asarray(powers / powers.sum(axis=1, keepdims=True))

@@ -1,115 +1,294 @@
-"""A scheme with labels: classes, probabilities and decision values of many rows."""
+"""A scheme with the labels of its classes: all that predicts."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, NoReturn
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy import sparse
+from numpy.typing import ArrayLike, NDArray
 
 from limes._core import thread_count
 from limes._core.hardware import check_jobs
 from limes._typing import Array, Indices, Labels
+from limes.model.affine import is_sparse
 from limes.model.schemes import Scheme
+from limes.renamed import refuse_old_name
 
-# Starting threads, and asking how many there may be, takes as long as this many rows.
+# Below so many rows, starting threads and counting processors takes longer than predicting.
 MIN_THREADED_ROWS = 2000
-# One pass: enough rows to be worth starting threads, few enough numbers to stay in the cache.
+# Rows of one pass, and numbers of one pass: 8 MB of float64 stay in the cache.
 BLOCK_ROWS = 1 << 16
 BLOCK_NUMBERS = 1 << 20
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """One line of the trade-off: what a map costs, and how well it agrees with the source."""
+    """A model that was trained on the way to the selected one.
 
-    # How the maps are joined.
+    Parameters
+    ----------
+    scheme : str
+        How its maps make classes.
+    n_borders : int
+        Border points in all maps.
+    blend : int
+        Nearest points whose functions are averaged.
+    cost : int
+        Multiply-adds per row.
+    agreement : float
+        Share of held-out rows with the source's label.
+    agreement_error : float
+        Standard error of the agreement.
+    is_selected : bool, default=False
+        Whether it is the selected one.
+    skill_loss : float, default=nan
+        Expected loss of the source's uncertainty coefficient; nan where it was not estimated.
+    """
+
     scheme: str
-    # Points in all.
     n_borders: int
-    # Number of nearest points whose functions are averaged.
     blend: int
-    # Multiply-adds a row.
     cost: int
-    # Share of rows kept aside that get the source's label.
     agreement: float
-    # Standard error of the agreement.
-    error: float
-    # Whether this is the one.
-    is_chosen: bool = False
-    # How much of the source's uncertainty coefficient it is expected to lose, by how likely the
-    # source finds every class of the rows kept aside; nan where that was not looked at.
-    lost: float = float("nan")
+    agreement_error: float
+    is_selected: bool = False
+    skill_loss: float = float("nan")
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> NoReturn:
+            new_names = {"error": "agreement_error", "is_chosen": "is_selected"}
+            refuse_old_name(self, name, {**new_names, "lost": "skill_loss"})
 
 
-def threads_for(rows: Any, n_jobs: int | None) -> int:
-    """Return the threads that rows are worth."""
+@dataclass(frozen=True)
+class FitInfo:
+    """What a fit found out about its model.
+
+    Parameters
+    ----------
+    agreement, agreement_error : float, default=nan
+        Share of held-out rows with the source's label, and its standard error.
+    placement : str or None, default=None
+        Between which rows borders were searched; None for trained maps.
+    candidates : list of Candidate
+        The models that were compared.
+    parameters : dict
+        Parameters of the estimator, by name: numbers, text, True, False or None.
+    """
+
+    agreement: float = float("nan")
+    agreement_error: float = float("nan")
+    placement: str | None = None
+    candidates: list[Candidate] = field(default_factory=list)
+    parameters: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """Border maps with the labels of their classes: all that predicts.
+
+    It needs NumPy alone. ``limes.model.load_model`` reads one from a file.
+
+    Parameters
+    ----------
+    scheme : Scheme
+        Border maps, and how they make classes.
+    classes : ndarray of shape (n_classes,)
+        Labels.
+    n_features : int
+        Number of features of a row.
+    feature_names : ndarray of shape (n_features,), default=None
+        Names of the columns, where the training rows had any.
+    info : FitInfo
+        Agreement, candidates and parameters of the fit.
+
+    Examples
+    --------
+    >>> from limes.model import BorderMap, PairwiseScheme
+    >>> line = BorderMap.from_borders(points=[[0.0, 1.0]], normals=[[0.0, 2.0]])
+    >>> model = Model(PairwiseScheme((line,), 2), np.array(["low", "high"]), 2)
+    >>> model.predict([[5.0, 0.0], [5.0, 2.0]])
+    array(['low', 'high'], dtype='<U4')
+    """
+
+    scheme: Scheme
+    classes: Labels
+    n_features: int
+    feature_names: NDArray[Any] | None = None
+    info: FitInfo = field(default_factory=FitInfo)
+
+    def decision_function(self, X: ArrayLike, *, n_jobs: int | None = None) -> Array:
+        """Return decision values.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_features)
+            Rows.
+        n_jobs : int or None, default=None
+            Threads: None or 1 for one, -1 for all that this process may use.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,) or (n_rows, n_classes)
+            Two classes: positive for the second; its hyperbolic tangent is the difference in
+            probability. More: the logarithm of each class's probability.
+        """
+        if len(self.classes) > 2:
+            probabilities = self.predict_proba(X, n_jobs=n_jobs)
+            return np.log(np.maximum(probabilities, np.finfo(float).tiny))
+        rows = self._as_rows(X)
+        decision = np.empty(rows.shape[0])
+        for place, values in scheme_values(self.scheme, rows, n_jobs=n_jobs):
+            decision[place] = values[:, 0]
+        return decision
+
+    def predict_proba(self, X: ArrayLike, *, n_jobs: int | None = None) -> Array:
+        """Return the probability of each class.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_features)
+            Rows.
+        n_jobs : int or None, default=None
+            Threads: None or 1 for one, -1 for all that this process may use.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes)
+            In the order of ``classes``; the largest is that of the predicted class.
+        """
+        rows = self._as_rows(X)
+        probabilities = np.empty((rows.shape[0], self.scheme.n_classes))
+        for place, values in scheme_values(self.scheme, rows, n_jobs=n_jobs):
+            probabilities[place] = self.scheme.probabilities(values)
+        return probabilities
+
+    def predict(self, X: ArrayLike, *, n_jobs: int | None = None) -> Labels:
+        """Predict the class of each row.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_features)
+            Rows.
+        n_jobs : int or None, default=None
+            Threads: None or 1 for one, -1 for all that this process may use.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            One of ``classes`` for each row.
+        """
+        rows = self._as_rows(X)
+        return scheme_labels(self.scheme, rows, self.classes, n_jobs=n_jobs)
+
+    def predictor(self) -> Callable[[Any], Any]:
+        """Return a function that predicts one row at a time, for real-time use.
+
+        A row is a float32 or float64 array of one dimension or a sequence of numbers; anything of
+        another shape or type raises. A row with a NaN or an infinity gets the first class.
+
+        Returns
+        -------
+        callable
+            From a row to its label, from a two-dimensional array to a list of labels.
+        """
+        return self.scheme.predictor(self.classes.tolist())
+
+    def _as_rows(self, X: Any) -> Any:
+        """Return rows as the core takes them: float32 or float64 without a copy, or sparse."""
+        columns = getattr(X, "columns", None)
+        if columns is not None and self.feature_names is not None:
+            self._check_names(list(columns))
+        rows = X if is_sparse(X) else np.asarray(X)
+        if rows.dtype not in (np.float32, np.float64):
+            rows = rows.astype(np.float64)
+        if rows.ndim != 2 or rows.shape[1] != self.n_features:
+            raise ValueError(
+                f"X must have the shape (n_rows, {self.n_features}), got {rows.shape!r}."
+            )
+        return rows
+
+    def _check_names(self, columns: list[Any]) -> None:
+        """Raise unless columns have the names of the training rows, in their order."""
+        names = [] if self.feature_names is None else self.feature_names.tolist()
+        if columns != names:
+            raise ValueError(f"X must have the columns {names!r:.200}, got {columns!r:.200}.")
+
+
+def scheme_labels(
+    scheme: Scheme, rows: Any, labels: Labels, *, n_jobs: int | None = None
+) -> Labels:
+    """Return the label of each row, in one call of the core unless rows are sparse."""
+    n_threads = _threads_for(rows, n_jobs)
+    is_object = labels.dtype.hasobject
+    if not (is_object or is_sparse(rows)):
+        return _label_block(scheme, rows, labels, n_threads)
+    predicted = np.empty(rows.shape[0], dtype=labels.dtype)
+    numbers = np.arange(len(labels), dtype=np.int32) if is_object else labels
+    for place, block in _blocks(rows):
+        part = _label_block(scheme, block, numbers, n_threads, place.start)
+        predicted[place] = labels[part] if is_object else part
+    return predicted
+
+
+def scheme_index(scheme: Scheme, rows: Any, *, n_jobs: int | None = None) -> Indices:
+    """Return the class index of each row."""
+    return scheme_labels(scheme, rows, np.arange(scheme.n_classes), n_jobs=n_jobs)
+
+
+def scheme_values(
+    scheme: Scheme, rows: Any, *, n_jobs: int | None = None
+) -> Iterator[tuple[slice, NDArray[Any]]]:
+    """Yield the values of the maps, a block of rows at a time."""
+    n_threads = _threads_for(rows, n_jobs)
+    for place, block in _blocks(rows, len(scheme.maps)):
+        yield (
+            place,
+            scheme.values(_scaled_into_range(scheme, block, place.start), n_threads=n_threads),
+        )
+
+
+def _threads_for(rows: Any, n_jobs: int | None) -> int:
+    """Return the number of threads for rows."""
     check_jobs(n_jobs)
     return thread_count(n_jobs) if rows.shape[0] >= MIN_THREADED_ROWS else 1
 
 
-def find_labels(scheme: Scheme, rows: Any, classes: Labels, *, n_threads: int = 1) -> Labels:
-    """Return the label of each row, all in one call of the core where it can be."""
-    is_object = classes.dtype.hasobject
-    if not (is_object or sparse.issparse(rows)):
-        return _label_block(scheme, rows, classes, n_threads)
-    labels = np.empty(rows.shape[0], dtype=classes.dtype)
-    numbers = np.arange(len(classes), dtype=np.int32) if is_object else classes
-    for place, block in blocks(rows):
-        found = _label_block(scheme, block, numbers, n_threads, place.start)
-        labels[place] = classes[found] if is_object else found
-    return labels
-
-
-def find_class_index(scheme: Scheme, rows: Any, *, n_threads: int = 1) -> Indices:
-    """Return the class number of each row."""
-    return find_labels(scheme, rows, np.arange(scheme.n_classes), n_threads=n_threads)
-
-
-def find_values(
-    scheme: Scheme, rows: Any, *, n_threads: int = 1
-) -> Iterator[tuple[slice, NDArray[Any]]]:
-    """Go through the values of the maps, a block of rows at a time."""
-    for place, block in blocks(rows, len(scheme.maps)):
-        within = _within_range(scheme, block, place.start)
-        yield place, scheme.values(within, n_threads=n_threads)
-
-
-def find_probabilities(scheme: Scheme, rows: Any, *, n_threads: int = 1) -> Array:
-    """Return the probability of each class."""
-    probabilities = np.empty((rows.shape[0], scheme.n_classes))
-    for place, values in find_values(scheme, rows, n_threads=n_threads):
-        probabilities[place] = scheme.probabilities(values)
-    return probabilities
+def _blocks(X: Any, n_values: int = 1) -> Iterator[tuple[slice, NDArray[np.floating[Any]]]]:
+    """Yield rows a block at a time, sparse ones made dense."""
+    size = max(1, min(BLOCK_ROWS, BLOCK_NUMBERS // max(X.shape[1], n_values, 1)))
+    for start in range(0, X.shape[0], size):
+        place = slice(start, min(start + size, X.shape[0]))
+        yield place, X[place].toarray() if is_sparse(X) else X[place]
 
 
 def _label_block(
     scheme: Scheme, block: NDArray[Any], labels: Labels, n_threads: int, start: int = 0
 ) -> Labels:
-    """Label dense rows, of which the first is row number ``start`` of all."""
-    found, refused = scheme.classifier.label(block, labels, n_threads=n_threads)
-    if refused >= 0:
-        _refuse(block[refused], start + refused)
-    return found
+    """Label dense rows, of which the first has the number ``start``."""
+    predicted, invalid = scheme.classifier.label(block, labels, n_threads=n_threads)
+    if invalid >= 0:
+        _raise_invalid_row(block[invalid], start + invalid)
+    return predicted
 
 
-def _within_range(scheme: Scheme, block: NDArray[Any], start: int) -> NDArray[Any]:
-    """Return rows as the core's own labels take them, or say which has no value."""
+def _scaled_into_range(scheme: Scheme, block: NDArray[Any], start: int) -> NDArray[Any]:
+    """Return rows scaled down where sums could overflow, or raise where one has no value."""
     first = scheme.classifier.first_beyond(block)
     if first < 0:
         return block
     largest = np.finfo(np.float64 if scheme.double else np.float32).max
     # A comparison with NaN is false.
-    is_fit = np.abs(block[first:]).max(axis=1) <= largest
-    if not is_fit.all():
-        refused = first + int(np.argmin(is_fit))
-        _refuse(block[refused], start + refused)
+    is_valid = np.abs(block[first:]).max(axis=1) <= largest
+    if not is_valid.all():
+        invalid = first + int(np.argmin(is_valid))
+        _raise_invalid_row(block[invalid], start + invalid)
     return scheme.classifier.within(block)
 
 
-def _refuse(row: NDArray[Any], number: int) -> NoReturn:
-    """Say why a row has no label."""
+def _raise_invalid_row(row: NDArray[Any], number: int) -> NoReturn:
+    """Raise the reason why a row has no label."""
     if np.isnan(row).any():
         raise ValueError(f"Input X contains NaN, in row {number}: fill in or leave out such rows.")
     largest = row[np.abs(row).argmax()]
@@ -119,11 +298,3 @@ def _refuse(row: NDArray[Any], number: int) -> NoReturn:
         f"X has a value too large for float32 in row {number}, {float(largest)!r}: scale the rows, "
         "or fit with dtype='float64'."
     )
-
-
-def blocks(X: Any, n_values: int = 1) -> Iterator[tuple[slice, NDArray[np.floating[Any]]]]:
-    """Go through rows a block at a time, sparse ones made dense on the way."""
-    size = max(1, min(BLOCK_ROWS, BLOCK_NUMBERS // max(X.shape[1], n_values, 1)))
-    for start in range(0, X.shape[0], size):
-        place = slice(start, min(start + size, X.shape[0]))
-        yield place, X[place].toarray() if sparse.issparse(X) else X[place]

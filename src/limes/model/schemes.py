@@ -1,4 +1,4 @@
-"""Scheme base class; pairwise, one-vs-rest, shared, shortlist, tree."""
+"""How border maps make classes: pairwise, one-vs-rest, shared, shortlist and tree."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
@@ -8,26 +8,25 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, softmax
 
 from limes._core import Classifier, Maps
 from limes._typing import Array, Indices
 from limes.model.border_map import BorderMap, compile_maps, function_cost, is_projected, row_cost
-from limes.model.coupling import class_pairs, count_votes, couple
+from limes.model.coupling import class_pairs, count_votes, couple, sigmoid, softmax
 
 SCHEMES = ("pairwise", "one-vs-rest", "shared", "shortlist", "tree")
 # What a scheme packs for this processor.
 PACKED = ("compiled", "compiled_pairs", "classifier")
-# Added to the winner's probability where it only just wins, so that rounding cannot hide it.
-MARGIN = 1e-9
+# Relative: added to the winner's probability where it equals others, against rounding.
+WINNER_MARGIN = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
 class Scheme(ABC):
-    """Border maps, and how their values become labels and probabilities."""
+    """Border maps, and how their values become classes and probabilities."""
 
     name: ClassVar[str]
-    # All with the same ``before`` and ``blend``.
+    # All with the same preprocessing and blend.
     maps: tuple[BorderMap, ...]
     # Number of classes.
     n_classes: int
@@ -45,7 +44,7 @@ class Scheme(ABC):
         return Classifier(self.compiled)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out what is packed for this processor: it is packed again when it is needed."""
+        """Leave out what is packed for this processor; it is packed again on demand."""
         return {name: value for name, value in self.__dict__.items() if name not in PACKED}
 
     @property
@@ -55,13 +54,13 @@ class Scheme(ABC):
 
     @property
     def cost(self) -> int:
-        """Multiply-adds that one row costs."""
+        """Multiply-adds per row."""
         return row_cost(self.maps)
 
     @property
     def n_bytes(self) -> int:
         """Size of the points and functions, in the precision of prediction."""
-        numbers = sum(one.points.size + one.normals.size + one.offsets.size for one in self.maps)
+        numbers = sum(one.points.size + one.slopes.size + one.offsets.size for one in self.maps)
         return numbers * (8 if self.double else 4)
 
     def values(self, X: NDArray[np.floating[Any]], *, n_threads: int = 1) -> NDArray[Any]:
@@ -69,22 +68,22 @@ class Scheme(ABC):
         return self.compiled.decide(X, n_threads=n_threads)
 
     def classify(self, X: NDArray[np.floating[Any]], *, n_threads: int = 1) -> Indices:
-        """Return the class number of each row, found in the core: that of ``class_index``."""
+        """Return the class index of each row, computed in the core as ``class_index`` defines."""
         return self.classifier.classify(X, n_threads=n_threads)
 
     def predictor(self, labels: list[Any]) -> Callable[[Any], Any]:
-        """Return a function from one row to its label, with as little around it as can be."""
+        """Return a function from one row to its label, without input checks."""
         return self.classifier.predictor(labels)
 
     def referee(self) -> Callable[[list[float]], int]:
-        """Return the definition of the class of one row, for the core to ask where it must."""
-        # A copy that has nothing packed: what is packed keeps the function.
+        """Return the class rule of one row in NumPy, which the core calls to break ties."""
+        # A copy without packed parts, since these keep a reference to the function.
         class_index, dtype = replace(self).class_index, np.float64 if self.double else np.float32
         return lambda values: int(class_index(np.array([values], dtype=dtype))[0])
 
     @abstractmethod
     def class_index(self, values: NDArray[Any]) -> Indices:
-        """Return the class number of each row, from the values of the maps."""
+        """Return the class index of each row, from the values of the maps."""
 
     @abstractmethod
     def raw_probabilities(self, values: NDArray[Any]) -> Array:
@@ -96,10 +95,10 @@ class Scheme(ABC):
 
 
 def with_largest_at(probabilities: Array, winners: Indices) -> Array:
-    """Move probabilities as little as it takes for the winner of each row to have the largest.
+    """Change probabilities as little as possible so that the winner of each row has the largest.
 
-    The winner and the classes above it share what they have equally: the nearest point, in squared
-    distance, of the set where the winner is first.
+    The winner and the classes above it get their mean: the nearest point, in squared distance, of
+    the set where the winner is first.
 
     Examples
     --------
@@ -107,56 +106,58 @@ def with_largest_at(probabilities: Array, winners: Indices) -> Array:
     array([[0.4, 0.4, 0.2]])
     """
     moved = probabilities.copy()
-    is_late = probabilities.argmax(axis=1) != winners
-    moved[is_late] = _pool(probabilities[is_late], winners[is_late])
+    is_not_largest = probabilities.argmax(axis=1) != winners
+    moved[is_not_largest] = _average_with_larger(
+        probabilities[is_not_largest], winners[is_not_largest]
+    )
     return moved
 
 
-def _pool(probabilities: Array, winners: Indices) -> Array:
+def _average_with_larger(probabilities: Array, winners: Indices) -> Array:
     """Average the winner of each row with the classes above the average, largest first."""
     rows = np.arange(len(probabilities))
     others = probabilities.copy()
     others[rows, winners] = -1.0
     order = np.argsort(-others, axis=1, kind="stable")[:, :-1]
     sizes = np.arange(1, order.shape[1] + 2)
-    pooled = np.column_stack([probabilities[rows, winners], np.take_along_axis(others, order, 1)])
-    levels = pooled.cumsum(axis=1) / sizes
-    n_above = (pooled[:, 1:] > levels[:, :-1]).cumprod(axis=1).sum(axis=1)
+    averaged = np.column_stack([probabilities[rows, winners], np.take_along_axis(others, order, 1)])
+    levels = averaged.cumsum(axis=1) / sizes
+    n_above = (averaged[:, 1:] > levels[:, :-1]).cumprod(axis=1).sum(axis=1)
     level = levels[rows, n_above][:, None]
     moved = probabilities.copy()
-    is_pooled = np.arange(order.shape[1]) < n_above[:, None]
+    is_averaged = np.arange(order.shape[1]) < n_above[:, None]
     np.put_along_axis(
-        moved, order, np.where(is_pooled, level, np.take_along_axis(others, order, 1)), 1
+        moved, order, np.where(is_averaged, level, np.take_along_axis(others, order, 1)), 1
     )
-    moved[rows, winners] = level[:, 0] * (1 + MARGIN)
+    moved[rows, winners] = level[:, 0] * (1 + WINNER_MARGIN)
     return moved / moved.sum(axis=1, keepdims=True)
 
 
 @dataclass(frozen=True, eq=False)
 class PairwiseScheme(Scheme):
-    """Maps of all pairs in the order of ``class_pairs``, joined by votes or by coupling."""
+    """Maps of all pairs in the order of ``class_pairs``, combined by votes or by coupling."""
 
     name: ClassVar[str] = "pairwise"
-    # True: the class that wins most pairs, the lowest of equals (as LIBSVM decides). Coupled
-    # probabilities are then moved as little as it takes to put that class first. False: the class
-    # with the largest coupled probability.
+    # True: the class that wins most pairs, the lowest of equals (as LIBSVM decides); coupled
+    # probabilities are then changed by ``with_largest_at``. False: the class with the largest
+    # coupled probability.
     by_vote: bool = True
 
     @cached_property
     def compiled(self) -> Maps:
-        """The maps, packed for the compiled core, which counts their votes."""
+        """The maps, packed for the compiled core, which counts votes."""
         pairs = class_pairs(self.n_classes) if self.by_vote and self.n_classes > 2 else None
         return compile_maps(self.maps, double=self.double, pairs=pairs)
 
     @cached_property
     def classifier(self) -> Classifier:
-        """The maps and the rule that joins them, in the compiled core."""
+        """The compiled maps with their class rule."""
         if self.by_vote or self.n_classes == 2:
             return Classifier(self.compiled)
         return Classifier(self.compiled, "coupled", referee=self.referee())
 
     def class_index(self, values: NDArray[Any]) -> Indices:
-        """Return the class number of each row."""
+        """Return the class index of each row."""
         if self.n_classes == 2:
             return (values[:, 0] > 0).astype(np.intp)
         if self.by_vote:
@@ -165,75 +166,75 @@ class PairwiseScheme(Scheme):
 
     def raw_probabilities(self, values: NDArray[Any]) -> Array:
         """Return coupled probabilities."""
-        return couple(expit(2 * values.astype(np.float64)))
+        return couple(sigmoid(2 * values.astype(np.float64)))
 
 
 @dataclass(frozen=True, eq=False)
 class OneVsRestScheme(Scheme):
-    """A map a class; the class that is furthest inside its own border wins.
+    """One map a class; the class with the largest value wins.
 
-    The border of a class lies where it is as probable as the best of the others: where the source's
-    own label changes. Half the probability, the paper's border, is reached by no class at all where
-    three compete.
+    The border of a class lies where it is as probable as the best of the others, since that is
+    where the source's label changes. The paper's border, a probability of one half, may be reached
+    by no class where three compete.
     """
 
     name: ClassVar[str] = "one-vs-rest"
 
     @cached_property
     def classifier(self) -> Classifier:
-        """The maps and the rule that joins them, in the compiled core."""
+        """The compiled maps with their class rule."""
         return Classifier(self.compiled, "highest")
 
     def class_index(self, values: NDArray[Any]) -> Indices:
-        """Return the class number of each row."""
+        """Return the class index of each row."""
         return np.argmax(values, axis=1)
 
     def raw_probabilities(self, values: NDArray[Any]) -> Array:
-        """Return probabilities in the ratios that the values say.
+        """Return probabilities from the odds of each class against the best.
 
-        A class that is not the best has half the logarithm of its odds against the best for its
-        value, which is below zero; the best has a value above zero, and odds of one.
+        The value of a class that is not the best is half the logarithm of its odds against the
+        best, which is below zero; the best has a value above zero, and odds of one.
         """
-        return softmax(2 * np.minimum(values.astype(np.float64), 0.0), axis=1)
+        return softmax(2 * np.minimum(values.astype(np.float64), 0.0))
 
 
 @dataclass(frozen=True, eq=False)
 class SharedScheme(Scheme):
-    """The class whose function is the largest wins; the functions are logits.
+    """One map with a logit a class; the largest wins.
 
-    Its price does not grow with the number of pairs: one search, then one function a class.
+    Cost: one search, then one linear function a class.
     """
 
     name: ClassVar[str] = "shared"
 
     def class_index(self, values: NDArray[Any]) -> Indices:
-        """Return the class number of each row."""
+        """Return the class index of each row."""
         return np.argmax(values, axis=1)
 
     def raw_probabilities(self, values: NDArray[Any]) -> Array:
         """Return class probabilities."""
-        return softmax(values.astype(np.float64), axis=1)
+        return softmax(values.astype(np.float64))
 
 
 @dataclass(frozen=True, eq=False)
 class ShortlistScheme(Scheme):
-    """A shared map first, then the maps of all pairs, of which a row asks the few in question.
+    """A shared map selects the likeliest classes of a row; the maps of their pairs decide.
 
-    A row that the shared map is sure of asks no pair at all.
+    Where only one class is within the margin of logits, no pair is evaluated.
     """
 
     name: ClassVar[str] = "shortlist"
-    # The most classes that are named for a row.
-    n_named: int = 4
-    # How much smaller than the largest the value of a named class may be.
-    reach: float = 3.5
-    # The share of a pair's own map in its value; the rest is half the difference of the shared
-    # map's values, whose errors are others.
-    trust: float = 0.65
-    # Pairs that a row asks on average: that of all rows of the fit, which are more doubtful than
-    # rows to come.
-    n_asked: float = 1.0
-    # As in ``PairwiseScheme``, among the named classes.
+    # Classes on the shortlist of a row, at most.
+    max_classes: int = 4
+    # Difference to the largest logit within which a class is on the shortlist.
+    logit_margin: float = 3.5
+    # Weight of a pair's own map in its decision value; the rest is half the difference of the
+    # shared map's logits, whose errors are independent of it.
+    pair_weight: float = 0.65
+    # Mean number of pairs evaluated per row, on the transfer set, whose rows are more ambiguous
+    # than others.
+    mean_pairs: float = 1.0
+    # As in ``PairwiseScheme``, among the classes on the shortlist.
     by_vote: bool = True
 
     def __post_init__(self) -> None:
@@ -244,12 +245,15 @@ class ShortlistScheme(Scheme):
                 f"a shortlist of {self.n_classes!r} classes must have a map of as many values, "
                 f"then {n_pairs!r} of one, got {found!r:.100}."
             )
-        numbers = {"reach": self.reach, "trust": self.trust, "n_asked": self.n_asked}
-        if self.n_named < 1 or not all(0 <= one < np.inf for one in numbers.values()):
-            raise ValueError(
-                f"n_named must be at least 1 and {sorted(numbers)} finite and not below zero, got "
-                f"{self.n_named!r} and {[numbers[name] for name in sorted(numbers)]!r}."
-            )
+        if self.max_classes < 1:
+            raise ValueError(f"max_classes must be at least 1, got {self.max_classes!r}.")
+        # Within float32, which the core computes in.
+        largest = {"logit_margin": 1e30, "pair_weight": 1.0, "mean_pairs": 1e30}
+        for name, limit in largest.items():
+            if not 0 <= getattr(self, name) <= limit:
+                raise ValueError(
+                    f"{name} must be from 0 to {limit:g}, got {getattr(self, name)!r}."
+                )
 
     @cached_property
     def compiled(self) -> Maps:
@@ -263,99 +267,108 @@ class ShortlistScheme(Scheme):
 
     @cached_property
     def classifier(self) -> Classifier:
-        """The maps and the rule that joins them, in the compiled core."""
+        """The compiled maps with their class rule."""
         return Classifier(
             self.compiled,
             "shortlist" if self.by_vote else "coupled shortlist",
             pairs=self.compiled_pairs,
-            shortlist=(int(self.n_named), float(self.reach), float(self.trust)),
+            shortlist=(int(self.max_classes), float(self.logit_margin), float(self.pair_weight)),
             referee=self.referee(),
         )
 
     @property
     def cost(self) -> int:
-        """Multiply-adds that one row costs on average, every pair counted as the largest."""
+        """Mean multiply-adds per row, every pair counted as the largest."""
         pairs = self.maps[1:]
         largest = max(pairs, key=lambda one: one.n_borders)
         once, each = 0, row_cost((largest,))
-        if largest.before is not None and is_projected(pairs):
-            n_search = largest.before.n_outputs
+        if largest.preprocessing is not None and is_projected(pairs):
+            n_search = largest.preprocessing.n_outputs
             once = n_search * largest.n_features
             each = n_search * largest.n_borders + function_cost(largest, projected=True)
-        return row_cost(self.maps[:1]) + round(min(self.n_asked, 1.0) * once + self.n_asked * each)
+        return row_cost(self.maps[:1]) + round(
+            min(self.mean_pairs, 1.0) * once + self.mean_pairs * each
+        )
 
     def values(self, X: NDArray[np.floating[Any]], *, n_threads: int = 1) -> NDArray[Any]:
-        """Return the shared map's values, then those of the pairs that are asked.
+        """Return the shared map's logits, then the values of the pairs that are evaluated.
 
-        Named classes are taken in ascending order, their pairs in that of ``class_pairs``; NaN
-        stands for a pair that is not asked.
+        Selected classes are in ascending order, their pairs in that of ``class_pairs``; NaN stands
+        for a pair that is not evaluated.
         """
-        pairs, scores = self.compiled_pairs, self.compiled.decide(X, n_threads=n_threads)
-        asked = np.full((len(scores), self.n_slots), np.nan, dtype=scores.dtype)
-        doubtful, which = self.find_pairs(scores)
-        if len(doubtful):
-            found = pairs.decide_some(X[doubtful], which, n_threads=n_threads)
-            asked[doubtful] = found[:, :, 0]
-        return np.hstack([scores, asked])
+        pairs, logits = self.compiled_pairs, self.compiled.decide(X, n_threads=n_threads)
+        pair_values = np.full((len(logits), self.max_pairs), np.nan, dtype=logits.dtype)
+        ambiguous, pair_numbers = self.find_pairs(logits)
+        if len(ambiguous):
+            found = pairs.decide_some(X[ambiguous], pair_numbers, n_threads=n_threads)
+            pair_values[ambiguous] = found[:, :, 0]
+        return np.hstack([logits, pair_values])
 
     @property
-    def n_slots(self) -> int:
-        """The most pairs that a row asks."""
-        n_named = min(self.n_named, self.n_classes)
-        return n_named * (n_named - 1) // 2
+    def max_pairs(self) -> int:
+        """Pairs evaluated for a row, at most."""
+        n_selected = min(self.max_classes, self.n_classes)
+        return n_selected * (n_selected - 1) // 2
 
-    def find_pairs(self, scores: NDArray[Any]) -> tuple[Indices, NDArray[np.int32]]:
-        """Return the rows that ask any pair, and the numbers of the pairs, -1 for none."""
-        doubtful = np.flatnonzero(self._count_near(scores) > 1)
+    def find_pairs(self, logits: NDArray[Any]) -> tuple[Indices, NDArray[np.int32]]:
+        """Return the rows with a shortlist of several classes, and their pairs (-1: none)."""
+        ambiguous = np.flatnonzero(self._count_close(logits) > 1)
         numbers = np.full((self.n_classes, self.n_classes), -1, dtype=np.int32)
         firsts, seconds = np.array(class_pairs(self.n_classes)).T
         numbers[firsts, seconds] = np.arange(len(firsts))
-        which = np.full((len(doubtful), self.n_slots), -1, dtype=np.int32)
-        for rows, named in self._name(scores[doubtful]):
-            for slot, (i, j) in enumerate(class_pairs(named.shape[1])):
-                which[rows, slot] = numbers[named[:, i], named[:, j]]
-        return doubtful, which
+        pair_numbers = np.full((len(ambiguous), self.max_pairs), -1, dtype=np.int32)
+        for rows, selected in self._select(logits[ambiguous]):
+            for slot, (i, j) in enumerate(class_pairs(selected.shape[1])):
+                pair_numbers[rows, slot] = numbers[selected[:, i], selected[:, j]]
+        return ambiguous, pair_numbers
 
     def class_index(self, values: NDArray[Any]) -> Indices:
-        """Return the class number of each row."""
+        """Return the class index of each row."""
         class_index = np.argmax(values[:, : self.n_classes], axis=1)
-        for rows, named, chosen in self._join_pairs(values):
-            scores = count_votes(chosen) if self.by_vote else couple(expit(2 * chosen))
-            class_index[rows] = named[np.arange(len(rows)), scores.argmax(axis=1)]
+        for rows, selected, decisions in self._pair_decisions(values):
+            scores = count_votes(decisions) if self.by_vote else couple(sigmoid(2 * decisions))
+            class_index[rows] = selected[np.arange(len(rows)), scores.argmax(axis=1)]
         return class_index
 
     def raw_probabilities(self, values: NDArray[Any]) -> Array:
-        """Return class probabilities: named classes share by pairs what the shared map gives."""
-        probabilities = softmax(values[:, : self.n_classes].astype(np.float64), axis=1)
-        for rows, named, chosen in self._join_pairs(values):
-            own = probabilities[rows[:, None], named].sum(axis=1, keepdims=True)
-            probabilities[rows[:, None], named] = own * couple(expit(2 * chosen))
+        """Return probabilities: pairs divide the shared map's probability of the shortlist."""
+        probabilities = softmax(values[:, : self.n_classes].astype(np.float64))
+        for rows, selected, decisions in self._pair_decisions(values):
+            own = probabilities[rows[:, None], selected].sum(axis=1, keepdims=True)
+            probabilities[rows[:, None], selected] = own * couple(sigmoid(2 * decisions))
         return probabilities
 
-    def _join_pairs(self, values: NDArray[Any]) -> Iterator[tuple[Indices, Indices, Array]]:
-        """Go through rows with equally many named classes: rows, classes, values of pairs."""
-        # Classes are named in the precision in which their pairs were asked.
-        for rows, named in self._name(values[:, : self.n_classes]):
-            pairs = np.array(class_pairs(named.shape[1]))
-            asked = values[rows, self.n_classes : self.n_classes + len(pairs)]
-            own = values[rows[:, None], named].astype(np.float64)
-            rough = 0.5 * (own[:, pairs[:, 1]] - own[:, pairs[:, 0]])
-            # As in the core: the pair's own share in the precision of its value.
-            yield rows, named, asked.dtype.type(self.trust) * asked + (1.0 - self.trust) * rough
+    def _pair_decisions(self, values: NDArray[Any]) -> Iterator[tuple[Indices, Indices, Array]]:
+        """Yield rows with equally long shortlists: rows, classes, decision values of pairs."""
+        # Selected in the same precision as when the pairs were evaluated.
+        for rows, selected in self._select(values[:, : self.n_classes]):
+            pairs = np.array(class_pairs(selected.shape[1]))
+            pair_values = values[rows, self.n_classes : self.n_classes + len(pairs)]
+            own = values[rows[:, None], selected].astype(np.float64)
+            shared_values = 0.5 * (own[:, pairs[:, 1]] - own[:, pairs[:, 0]])
+            # As in the core: the weighted value of the pair in its own precision.
+            yield (
+                rows,
+                selected,
+                pair_values.dtype.type(self.pair_weight) * pair_values
+                + (1.0 - self.pair_weight) * shared_values,
+            )
 
-    def _name(self, scores: NDArray[Any]) -> Iterator[tuple[Indices, Indices]]:
-        """Go through rows with 2, 3 ... named classes: the rows, and their classes ascending."""
-        n_near = self._count_near(scores)
-        for n_named in range(2, min(self.n_named, self.n_classes) + 1):
-            rows = np.flatnonzero(n_near == n_named)
+    def _select(self, logits: NDArray[Any]) -> Iterator[tuple[Indices, Indices]]:
+        """Yield the rows with shortlists of 2, 3 ... classes, and their classes ascending."""
+        n_close = self._count_close(logits)
+        for n_selected in range(2, min(self.max_classes, self.n_classes) + 1):
+            rows = np.flatnonzero(n_close == n_selected)
             if len(rows):
-                order = np.argsort(-scores[rows], axis=1, kind="stable")
-                yield rows, np.sort(order[:, :n_named], axis=1)
+                order = np.argsort(-logits[rows], axis=1, kind="stable")
+                yield rows, np.sort(order[:, :n_selected], axis=1)
 
-    def _count_near(self, scores: NDArray[Any]) -> Indices:
-        """Return how many classes are named for each row."""
-        near = scores >= scores.max(axis=1, keepdims=True) - scores.dtype.type(self.reach)
-        return np.minimum(near.sum(axis=1), self.n_named)
+    def _count_close(self, logits: NDArray[Any]) -> Indices:
+        """Return the length of each row's shortlist."""
+        is_close = logits >= logits.max(axis=1, keepdims=True) - logits.dtype.type(
+            self.logit_margin
+        )
+        return np.minimum(is_close.sum(axis=1), self.max_classes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -363,8 +376,8 @@ class TreeScheme(Scheme):
     """One map a node of a tree of classes; probabilities multiply along a path."""
 
     name: ClassVar[str] = "tree"
-    # Shape (n_classes - 1, 2). Where the two branches of each fork lead: to a later fork, or to the
-    # class c, written as ``-1 - c``. The root is fork 0.
+    # Shape (n_classes - 1, 2). The two children of each node: a later node, or the class c, written
+    # as ``-1 - c``. The root is node 0.
     children: NDArray[np.int64] = field(default_factory=lambda: np.array([[-1, -2]]))
 
     def __post_init__(self) -> None:
@@ -377,13 +390,15 @@ class TreeScheme(Scheme):
 
     @property
     def cost(self) -> int:
-        """Multiply-adds that one row costs on average, every class being as frequent."""
-        before, own = self.maps[0].before, []
+        """Mean multiply-adds per row, all classes being equally frequent."""
+        preprocessing, own = self.maps[0].preprocessing, []
         once = 0
-        if before is not None and is_projected(self.maps):
-            once = before.n_outputs * before.n_features
+        if preprocessing is not None and is_projected(self.maps):
+            once = preprocessing.n_outputs * preprocessing.n_features
         for one in self.maps:
-            width = before.n_outputs if before is not None and once else one.n_features
+            width = (
+                preprocessing.n_outputs if preprocessing is not None and once else one.n_features
+            )
             own.append(one.n_borders * width + function_cost(one, projected=once > 0))
             if one.n_borders == 1:
                 own[-1] = row_cost((one,))
@@ -391,48 +406,48 @@ class TreeScheme(Scheme):
 
     @cached_property
     def classifier(self) -> Classifier:
-        """The maps and the rule that joins them, in the compiled core."""
+        """The compiled maps with their class rule."""
         return Classifier(self.compiled, "walk", children=self.children)
 
     def class_index(self, values: NDArray[Any]) -> Indices:
-        """Return the class number of each row."""
+        """Return the class index of each row."""
         place = np.zeros(len(values), dtype=np.intp)
-        walking = np.arange(len(values))
-        while len(walking):
-            here = place[walking]
-            place[walking] = self._step(here, values[walking, here])
-            walking = walking[place[walking] >= 0]
+        active = np.arange(len(values))
+        while len(active):
+            here = place[active]
+            place[active] = self._next_node(here, values[active, here])
+            active = active[place[active] >= 0]
         return -1 - place
 
     def raw_probabilities(self, values: NDArray[Any]) -> Array:
-        """Return class probabilities: products of those of the branches on the way."""
+        """Return class probabilities: products along the path from the root."""
         probabilities = np.zeros((len(values), self.n_classes))
-        arriving = np.ones((len(values), len(self.children)))
+        reach_probability = np.ones((len(values), len(self.children)))
         doubled = 2 * values.astype(np.float64)
-        for fork, branches in enumerate(self.children):
-            chances = expit(-doubled[:, fork]), expit(doubled[:, fork])
-            for child, chance in zip(branches, chances, strict=True):
+        for node, branches in enumerate(self.children):
+            branch_probabilities = sigmoid(-doubled[:, node]), sigmoid(doubled[:, node])
+            for child, probability in zip(branches, branch_probabilities, strict=True):
                 if child < 0:
-                    probabilities[:, -1 - child] = arriving[:, fork] * chance
+                    probabilities[:, -1 - child] = reach_probability[:, node] * probability
                 else:
-                    arriving[:, child] = arriving[:, fork] * chance
+                    reach_probability[:, child] = reach_probability[:, node] * probability
         return probabilities
 
-    def _step(self, place: Indices, values: NDArray[Any]) -> Indices:
-        """Return where rows at a fork go; without a number, to the first class."""
+    def _next_node(self, place: Indices, values: NDArray[Any]) -> Indices:
+        """Return the next node of rows; NaN leads to the first class."""
         after = self.children[place, (values > 0).astype(np.intp)]
         return np.where(np.isnan(values), -1, after)
 
     def _share_of_classes(self) -> Array:
-        """Return the share of classes that lie behind each fork."""
+        """Return the share of classes below each node."""
         counts = np.zeros(len(self.children))
-        for fork in range(len(self.children) - 1, -1, -1):
-            counts[fork] = sum(1 if child < 0 else counts[child] for child in self.children[fork])
+        for node in range(len(self.children) - 1, -1, -1):
+            counts[node] = sum(1 if child < 0 else counts[child] for child in self.children[node])
         return counts / self.n_classes
 
 
 def check_tree(children: Any, n_classes: int) -> None:
-    """Refuse what is no tree with every class as a leaf.
+    """Raise unless the children are a tree with every class as a leaf.
 
     Examples
     --------
@@ -448,13 +463,13 @@ def check_tree(children: Any, n_classes: int) -> None:
     is_later = (array < 0) | (array > np.arange(len(array))[:, None])
     if sorted(array.ravel().tolist()) != wanted or not is_later.all():
         raise ValueError(
-            "children must name every class and every fork but the root once, each fork after its "
+            "children must have every class and every node but the root once, each node after its "
             f"parent, got {array.tolist()!r:.200}."
         )
 
 
 def split_groups(children: NDArray[np.int64]) -> list[tuple[list[int], list[int]]]:
-    """Return the classes behind the two branches of each fork.
+    """Return the classes below the two children of each node.
 
     Examples
     --------
@@ -462,10 +477,10 @@ def split_groups(children: NDArray[np.int64]) -> list[tuple[list[int], list[int]
     [([1], [0, 2]), ([0], [2])]
     """
     groups: list[tuple[list[int], list[int]]] = [([], [])] * len(children)
-    for fork in range(len(children) - 1, -1, -1):
+    for node in range(len(children) - 1, -1, -1):
         first, second = (
             [-1 - int(child)] if child < 0 else sorted(groups[child][0] + groups[child][1])
-            for child in children[fork]
+            for child in children[node]
         )
-        groups[fork] = first, second
+        groups[node] = first, second
     return groups

@@ -140,7 +140,7 @@ def training_rows(model: Any) -> Array | None:
 
 
 @singledispatch
-def training_classes(model: Any, before: AffineMap | None, X: Any) -> Indices | None:
+def training_classes(model: Any, preprocessing: AffineMap | None, X: Any) -> Indices | None:
     """Return the class numbers of the rows of X that the model keeps as training rows, else -1.
 
     None where the model keeps none, or was not trained on these rows.
@@ -199,12 +199,12 @@ class _RescaledBorder(Source):
     def decision_and_gradient(self, X: Array) -> tuple[Array, Array]:
         """Return the same with gradients by the rows in these units."""
         values, gradients = self.source.decision_and_gradient(_undo(X, self.rescaling))
-        return values, gradients / self.rescaling.matrix.diagonal()
+        return values, gradients / self.rescaling.scale
 
 
 def _undo(X: Array, rescaling: AffineMap) -> Array:
     """Return rows in the units of the source."""
-    return X / rescaling.matrix.diagonal() + rescaling.shift
+    return X / rescaling.scale + rescaling.shift
 
 
 def best_of_others(scores: Array, one: int) -> Indices:

@@ -67,13 +67,13 @@ def _(model: FrozenEstimator) -> Linearize | None:
 @binary_decision.register
 def _(model: Pipeline) -> Linearize | None:
     inner = binary_decision(model.steps[-1][1])
-    before = as_affine(model[:-1]) if len(model.steps) > 1 else None
-    if inner is None or before is None:
+    preprocessing = as_affine(model[:-1]) if len(model.steps) > 1 else None
+    if inner is None or preprocessing is None:
         return inner if len(model.steps) == 1 else None
 
     def decision_and_gradient(X: Array) -> tuple[Array, Array]:
-        values, gradients = inner(before.apply(X))
-        return values, before.pull_back(gradients)
+        values, gradients = inner(preprocessing.apply(X))
+        return values, preprocessing.pull_back(gradients)
 
     return decision_and_gradient
 

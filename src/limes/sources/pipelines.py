@@ -1,10 +1,10 @@
 """Linear steps before a classifier as `AffineMap`; unwrap pipelines and searches."""
 
+from dataclasses import replace
 from functools import singledispatch
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA, IncrementalPCA, TruncatedSVD
 from sklearn.feature_selection import SelectorMixin
@@ -19,6 +19,7 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 
+from limes._typing import Array
 from limes.model.affine import AffineMap
 
 
@@ -36,16 +37,16 @@ def unwrap(model: Any) -> tuple[Any, AffineMap | None]:
 def _unwrap_pipeline(pipeline: Pipeline) -> tuple[Any, AffineMap | None]:
     """Fold the leading linear steps into one."""
     steps = [(name, step) for name, step in pipeline.steps if step not in (None, "passthrough")]
-    before: AffineMap | None = None
+    preprocessing: AffineMap | None = None
     for place, (_, step) in enumerate(steps[:-1]):
         affine = as_affine(step)
         if affine is None:
-            return Pipeline(steps[place:]), before
-        before = affine if before is None else before.then(affine)
+            return Pipeline(steps[place:]), preprocessing
+        preprocessing = affine if preprocessing is None else preprocessing.then(affine)
     model, inner = unwrap(steps[-1][1])
     if inner is None:
-        return model, before
-    return model, inner if before is None else before.then(inner)
+        return model, preprocessing
+    return model, inner if preprocessing is None else preprocessing.then(inner)
 
 
 @singledispatch
@@ -96,10 +97,7 @@ def _(step: FunctionTransformer) -> AffineMap | None:
 
 @as_affine.register
 def _(step: SelectorMixin) -> AffineMap:
-    kept = step.get_support(indices=True)
-    n_features = step.n_features_in_
-    picks = sparse.eye_array(n_features, format="csc")[:, kept]
-    return AffineMap(np.zeros(n_features), picks.tocsr())
+    return AffineMap.selection(step.n_features_in_, step.get_support(indices=True))
 
 
 @as_affine.register(PCA)
@@ -121,7 +119,7 @@ def _(step: TruncatedSVD) -> AffineMap:
 def _(step: ColumnTransformer) -> AffineMap | None:
     n_features = step.n_features_in_
     shift = np.zeros(n_features)
-    blocks = []
+    parts: list[AffineMap] = []
     for name, inner, _ in step.transformers_:
         columns = step._transformer_to_input_indices.get(name, [])
         if (isinstance(inner, str) and inner == "drop") or not len(columns):
@@ -132,9 +130,20 @@ def _(step: ColumnTransformer) -> AffineMap | None:
         if part is None or np.any(shift[columns]):
             return None
         shift[columns] = part.shift
-        picks = sparse.eye_array(n_features, format="csc")[:, columns]
-        blocks.append(sparse.csr_array(picks @ part.matrix))
-    return AffineMap(shift, sparse.hstack(blocks, format="csr")) if blocks else None
+        selected = AffineMap.selection(n_features, columns)
+        parts.append(selected.then(replace(part, shift=0 * part.shift)))
+    return _side_by_side(shift, parts) if parts else None
+
+
+def _side_by_side(shift: Array, parts: list[AffineMap]) -> AffineMap:
+    """Return the map whose outputs are those of several, with one shift for all."""
+    if any(part.is_dense for part in parts):
+        return AffineMap(shift, np.hstack([part.to_matrix() for part in parts]))
+    return AffineMap(
+        shift,
+        columns=np.concatenate([part.columns for part in parts]),
+        scale=np.concatenate([part.scale for part in parts]),
+    )
 
 
 @as_affine.register

@@ -194,7 +194,7 @@ def _(model: SVC | NuSVC) -> Array:
 
 @training_classes.register(SVC)
 @training_classes.register(NuSVC)
-def _(model: SVC | NuSVC, before: AffineMap | None, X: Any) -> Indices | None:
+def _(model: SVC | NuSVC, preprocessing: AffineMap | None, X: Any) -> Indices | None:
     """Return the classes of the support vectors: each stands in the group of its class.
 
     Any other training row is on its own side of every border, so the SVM's own label of it is the
@@ -205,7 +205,7 @@ def _(model: SVC | NuSVC, before: AffineMap | None, X: Any) -> Indices | None:
     if model.support_.max() >= X.shape[0]:
         return None
     support = X[model.support_]
-    support = before.apply(support) if before is not None else to_dense(support)
+    support = preprocessing.apply(support) if preprocessing is not None else to_dense(support)
     if not np.allclose(support, to_dense(model.support_vectors_), rtol=1e-9, atol=1e-12):
         return None
     class_index = np.full(X.shape[0], -1, dtype=np.intp)

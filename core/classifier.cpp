@@ -1,0 +1,390 @@
+#include "classifier.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace limes {
+
+// Classifies the rows of one thread: the prediction kernel, then the rule.
+template <class Real>
+class ThreadClassifier {
+public:
+    ThreadClassifier(const PackedMaps<Real>& maps, const PackedMaps<Real>* pairs, const Rule& rule,
+                     const TieBreaker& tie_breaker, size_t max_rows)
+        : maps_(maps),
+          pairs_(pairs),
+          rule_(rule),
+          tie_breaker_(tie_breaker),
+          max_rows_(max_rows),
+          workspace_(allocate(maps, task(), 0)),
+          coupling_(rule.n_classes) {
+        if (task() == Task::decide) values_.resize(max_rows * maps.model().n_values);
+        if (!pairs) return;
+        pair_workspace_ = allocate(*pairs, Task::decide_selected, rule.n_pairs());
+        gathered_.resize(max_rows * maps.model().n_features * sizeof(double));
+        pair_numbers_.resize(max_rows * rule.n_pairs());
+        pair_values_.resize(max_rows * rule.n_pairs());
+        selected_.resize(max_rows * rule.max_selected);
+        n_selected_.resize(max_rows);
+    }
+
+    // The classes of at most max_rows rows.
+    void classify(const Rows& rows, int32_t* classes) {
+        if (task() != Task::decide)
+            return run(
+                maps_, *workspace_,
+                {nullptr, rows, task(), 0, nullptr, 0, nullptr, classes, rule_.children.data()});
+        run(maps_, *workspace_,
+            {nullptr, rows, Task::decide, 0, nullptr, 0, values_.data(), nullptr});
+        if (rule_.kind == Rule::Kind::shortlist) return evaluate_pairs(rows, classes);
+        const size_t n_values = maps_.model().n_values;
+        for (size_t r = 0; r < rows.count; ++r) {
+            const Real* values = values_.data() + r * n_values;
+            classes[r] =
+                rule_.kind == Rule::Kind::highest ? argmax(values, n_values) : couple(values);
+        }
+    }
+
+private:
+    Task task() const {
+        if (rule_.kind == Rule::Kind::tree) return Task::descend;
+        if (rule_.kind != Rule::Kind::direct) return Task::decide;
+        return maps_.model().n_classes > 0 ? Task::vote : Task::classify;
+    }
+
+    std::unique_ptr<Aligned<Real>> allocate(const PackedMaps<Real>& maps, Task task,
+                                            size_t n_selected) const {
+        const Rows rows{nullptr, max_rows_, 0, 0, false};
+        const PredictJob<Real> job{&maps.model(), rows,       task,    0,
+                                   nullptr,       n_selected, nullptr, nullptr};
+        return std::make_unique<Aligned<Real>>(maps.kernel().workspace_size(job));
+    }
+
+    static void run(const PackedMaps<Real>& maps, const Aligned<Real>& workspace,
+                    PredictJob<Real> job) {
+        job.model = &maps.model();
+        maps.kernel().run(job, 0, job.rows.count, workspace.get());
+    }
+
+    int32_t couple(const Real* values) {
+        combined_.assign(values, values + maps_.model().n_values);
+        const int32_t best = coupling_.most_probable(combined_.data(), rule_.n_classes);
+        return best >= 0 ? best : call_tie_breaker(combined_);
+    }
+
+    // Select the likely classes of every row, and evaluate the pairs of those rows with several.
+    void evaluate_pairs(const Rows& rows, int32_t* classes) {
+        const size_t n_classes = rule_.n_classes;
+        size_t n_ambiguous = 0;
+        for (size_t r = 0; r < rows.count; ++r) {
+            const Real* scores = values_.data() + r * n_classes;
+            int32_t* selected = selected_.data() + n_ambiguous * rule_.max_selected;
+            const size_t n =
+                select_classes(scores, n_classes, Real(rule_.reach), rule_.max_selected, selected);
+            classes[r] = n > 1 ? -1 : argmax(scores, n_classes);
+            if (n > 1) queue_ambiguous(rows, r, n, n_ambiguous++);
+        }
+        if (n_ambiguous == 0) return;
+        const size_t size = rows.is_double ? sizeof(double) : sizeof(float);
+        const ptrdiff_t width = ptrdiff_t(maps_.model().n_features * size);
+        const Rows gathered{gathered_.data(), n_ambiguous, width, ptrdiff_t(size), rows.is_double};
+        run(*pairs_, *pair_workspace_,
+            {nullptr, gathered, Task::decide_selected, 0, pair_numbers_.data(), rule_.n_pairs(),
+             pair_values_.data(), nullptr});
+        for (size_t r = 0, i = 0; r < rows.count; ++r)
+            if (classes[r] < 0) classes[r] = decide_by_pairs(values_.data() + r * n_classes, i++);
+    }
+
+    // Copy a row, and list the pairs of its selected classes.
+    void queue_ambiguous(const Rows& rows, size_t row, size_t n, size_t place) {
+        const size_t n_features = maps_.model().n_features;
+        const size_t size = rows.is_double ? sizeof(double) : sizeof(float);
+        const char* from = rows.data + ptrdiff_t(row) * rows.row_stride;
+        char* to = gathered_.data() + place * n_features * size;
+        if (rows.column_stride == ptrdiff_t(size))
+            std::memcpy(to, from, n_features * size);
+        else
+            for (size_t k = 0; k < n_features; ++k)
+                std::memcpy(to + k * size, from + ptrdiff_t(k) * rows.column_stride, size);
+        const int32_t* selected = selected_.data() + place * rule_.max_selected;
+        int32_t* numbers = pair_numbers_.data() + place * rule_.n_pairs();
+        size_t count = 0;
+        for (size_t i = 0; i < n; ++i)
+            for (size_t j = i + 1; j < n; ++j)
+                numbers[count++] =
+                    int32_t(pair_number(size_t(selected[i]), size_t(selected[j]), rule_.n_classes));
+        std::fill(numbers + count, numbers + rule_.n_pairs(), -1);
+        n_selected_[place] = n;
+    }
+
+    // The class that the pairs of an ambiguous row decide for.
+    int32_t decide_by_pairs(const Real* scores, size_t place) {
+        const size_t n = n_selected_[place];
+        const int32_t* selected = selected_.data() + place * rule_.max_selected;
+        const Real* pair_values = pair_values_.data() + place * rule_.n_pairs();
+        combined_.clear();
+        for (size_t i = 0; i < n; ++i)
+            for (size_t j = i + 1; j < n; ++j) {
+                const double shared =
+                    0.5 * (double(scores[selected[j]]) - double(scores[selected[i]]));
+                const Real own = Real(rule_.trust) * pair_values[combined_.size()];
+                combined_.push_back(double(own) + (1 - rule_.trust) * shared);
+            }
+        if (rule_.by_vote) return selected[most_voted(combined_.data(), n, votes_)];
+        const int32_t best = coupling_.most_probable(combined_.data(), n);
+        if (best >= 0) return selected[best];
+        std::vector<double> values(scores, scores + rule_.n_classes);
+        values.insert(values.end(), pair_values, pair_values + rule_.n_pairs());
+        return call_tie_breaker(values);
+    }
+
+    // Class 0 without a tie breaker, or if it does not return a class.
+    int32_t call_tie_breaker(const std::vector<double>& values) const {
+        const int32_t class_index = tie_breaker_ ? tie_breaker_(values) : 0;
+        return class_index >= 0 && size_t(class_index) < rule_.n_classes ? class_index : 0;
+    }
+
+    const PackedMaps<Real>& maps_;
+    const PackedMaps<Real>* pairs_;
+    const Rule& rule_;
+    const TieBreaker& tie_breaker_;
+    size_t max_rows_;
+    std::unique_ptr<Aligned<Real>> workspace_, pair_workspace_;
+    std::vector<Real> values_, pair_values_;
+    std::vector<char> gathered_;  // ambiguous rows
+    std::vector<int32_t> pair_numbers_, selected_;
+    std::vector<size_t> n_selected_;
+    std::vector<double> combined_, votes_;
+    Coupling coupling_;
+};
+
+namespace {
+
+Rows slice_rows(const Rows& rows, size_t first, size_t n) {
+    return {rows.data + ptrdiff_t(first) * rows.row_stride, n, rows.row_stride, rows.column_stride,
+            rows.is_double};
+}
+
+// A row that is out of range, multiplied by the power of two that brings it into range. So far from
+// zero only the direction of a row determines its nearest point and the signs of its values, and
+// the multiplication is exact.
+struct ScaledRow {
+    std::vector<double> numbers;
+    double largest_magnitude = 0;  // before scaling; not finite if a number is not
+
+    ScaledRow(const Rows& row, size_t n_features, int max_exponent) : numbers(n_features) {
+        for (size_t k = 0; k < n_features; ++k) {
+            numbers[k] = read(row, k);
+            const double magnitude = std::abs(numbers[k]);
+            if (!(magnitude <= largest_magnitude)) largest_magnitude = magnitude;
+            if (std::isnan(largest_magnitude)) return;
+        }
+        int exponent = 0;
+        std::frexp(largest_magnitude, &exponent);
+        for (double& number : numbers) number = std::ldexp(number, max_exponent - exponent);
+    }
+
+    Rows row() const {
+        return {reinterpret_cast<const char*>(numbers.data()), 1, 0, sizeof(double), true};
+    }
+
+private:
+    static double read(const Rows& row, size_t k) {
+        const char* from = row.data + ptrdiff_t(k) * row.column_stride;
+        double number;
+        float short_number;
+        if (row.is_double) {
+            std::memcpy(&number, from, sizeof number);
+            return number;
+        }
+        std::memcpy(&short_number, from, sizeof short_number);
+        return short_number;
+    }
+};
+
+}  // namespace
+
+Classifier::Classifier(const Maps& maps, const Maps* pairs, Rule rule, TieBreaker tie_breaker)
+    : maps_(maps),
+      pairs_(pairs),
+      rule_(std::move(rule)),
+      tie_breaker_(std::move(tie_breaker)),
+      max_exponent_(maps.max_exponent()) {
+    complete_rule();
+    check_rule();
+    if (pairs_) max_exponent_ = std::min(max_exponent_, pairs_->max_exponent());
+    limit_ = std::ldexp(1.0, max_exponent_);
+}
+
+void Classifier::complete_rule() {
+    switch (rule_.kind) {
+        case Rule::Kind::direct: rule_.n_classes = maps_.n_classes(); break;
+        case Rule::Kind::tree: rule_.n_classes = maps_.n_maps() + 1; break;
+        case Rule::Kind::highest: rule_.n_classes = maps_.n_values(); break;
+        case Rule::Kind::coupled:
+            rule_.n_classes = 0;
+            while (count_pairs(rule_.n_classes) < maps_.n_maps()) ++rule_.n_classes;
+            break;
+        case Rule::Kind::shortlist:
+            rule_.n_classes = maps_.n_values();
+            rule_.max_selected = std::min(rule_.max_selected, rule_.n_classes);
+    }
+}
+
+void Classifier::check_rule() const {
+    const auto require = [](bool is_right, const std::string& text) {
+        if (!is_right) throw std::invalid_argument(text);
+    };
+    const Rule::Kind kind = rule_.kind;
+    if (kind == Rule::Kind::tree) check_children();
+    if (kind == Rule::Kind::coupled || kind == Rule::Kind::tree)
+        require(maps_.common_values() == 1, "maps must have one linear function per point");
+    if (kind == Rule::Kind::coupled)
+        require(count_pairs(rule_.n_classes) == maps_.n_maps(),
+                "maps must be those of all pairs of classes (1, 3, 6, 10 ...), got " +
+                    std::to_string(maps_.n_maps()));
+    if (kind != Rule::Kind::shortlist) return require(!pairs_, "pairs are for a shortlist");
+    require(pairs_, "a shortlist needs the maps of pairs");
+    require(rule_.max_selected >= 1 && rule_.reach >= 0 && std::isfinite(rule_.reach) &&
+                std::isfinite(rule_.trust),
+            "a shortlist must have at least 1 class, with a finite reach of 0 or more and a finite "
+            "trust");
+    require(maps_.n_maps() == 1, "a shortlist needs one map for all classes");
+    require(pairs_->n_features() == n_features() && pairs_->is_double() == maps_.is_double(),
+            "pairs must take the rows that maps take, in the same precision");
+    const size_t n_pairs = count_pairs(rule_.n_classes);
+    require(pairs_->common_values() == 1 && pairs_->n_maps() == n_pairs,
+            "pairs must be " + std::to_string(n_pairs) + " maps of one linear function, got " +
+                std::to_string(pairs_->n_maps()));
+}
+
+// Children are later nodes, so that every descent ends.
+void Classifier::check_children() const {
+    const ptrdiff_t n = ptrdiff_t(maps_.n_maps());
+    if (rule_.children.size() != size_t(2 * n))
+        throw std::invalid_argument("children must be two per map");
+    for (ptrdiff_t i = 0; i < 2 * n; ++i) {
+        const ptrdiff_t child = rule_.children[size_t(i)];
+        if (child < 0 ? -1 - child > n : child <= i / 2 || child >= n)
+            throw std::invalid_argument(
+                "children must lead to later maps, or to classes written -1 - c, got " +
+                std::to_string(child) + " at map " + std::to_string(i / 2));
+    }
+}
+
+template <class Real>
+ThreadClassifier<Real> Classifier::thread_classifier(size_t max_rows) const {
+    return ThreadClassifier<Real>(maps_.packed(Real()), pairs_ ? &pairs_->packed(Real()) : nullptr,
+                                  rule_, tie_breaker_, max_rows);
+}
+
+// Rows that are checked, evaluated and labelled while they are in the second-level cache; where
+// rows select maps, larger chunks pay, since more rows select the same map.
+size_t Classifier::chunk_rows(size_t row_bytes, size_t number_bytes) const {
+    const bool selects = rule_.kind == Rule::Kind::tree || rule_.kind == Rule::Kind::shortlist;
+    const size_t max_bytes = selects ? 1 << 20 : 1 << 17;
+    const size_t fit = max_bytes / std::max(row_bytes, number_bytes * maps_.n_values());
+    return std::min(std::max(fit, size_t(240)), size_t(selects ? 8160 : 4080)) / 240 * 240;
+}
+
+template <class Real>
+int32_t Classifier::classify_out_of_range(const Rows& row, ThreadClassifier<Real>& thread,
+                                          bool& is_finite) const {
+    const ScaledRow scaled(row, n_features(), max_exponent_);
+    is_finite = scaled.largest_magnitude <= double(std::numeric_limits<Real>::max());
+    int32_t class_index = 0;
+    if (std::isfinite(scaled.largest_magnitude)) thread.classify(scaled.row(), &class_index);
+    return class_index;
+}
+
+template <class Real>
+void Classifier::run_chunk(const Rows& rows, size_t first, size_t last,
+                           ThreadClassifier<Real>& thread, int32_t* classes,
+                           std::atomic<size_t>& first_not_finite) const {
+    while (first < last) {
+        const size_t stop =
+            maps_.level().predict.first_out_of_range(rows, n_features(), first, last, limit_);
+        if (stop > first) thread.classify(slice_rows(rows, first, stop - first), classes);
+        classes += stop - first;
+        first = stop;
+        if (stop == last) return;
+        bool is_finite;
+        *classes++ = classify_out_of_range(slice_rows(rows, first, 1), thread, is_finite);
+        for (size_t known = first_not_finite; !is_finite && first < known;)
+            if (first_not_finite.compare_exchange_weak(known, first)) break;
+        ++first;
+    }
+}
+
+template <class Real>
+ptrdiff_t Classifier::run(const Rows& rows, const char* table, size_t size, char* out,
+                          size_t n_threads) const {
+    if (rows.count == 0) return -1;
+    const size_t row_bytes = n_features() * (rows.is_double ? sizeof(double) : sizeof(float));
+    // Checking and labelling a row costs as much as some multiply-adds.
+    const double work = work_per_row(maps_.packed(Real()).model()) + 16;
+    n_threads = worthwhile_threads(double(rows.count) * work, std::min(n_threads, rows.count));
+    size_t chunk = std::min(chunk_rows(row_bytes, sizeof(Real)), rows.count);
+    // Several chunks per thread, so that a thread that starts late does not delay the others.
+    if (n_threads > 1) chunk = std::min(chunk, (rows.count / (4 * n_threads) / 240 + 1) * 240);
+    std::vector<ThreadClassifier<Real>> threads;
+    for (size_t i = 0; i < n_threads; ++i) threads.push_back(thread_classifier<Real>(chunk));
+    std::vector<std::vector<int32_t>> classes(n_threads, std::vector<int32_t>(chunk));
+    std::atomic<size_t> first_not_finite{rows.count};
+    run_chunks(rows.count, chunk, n_threads, [&](size_t number, size_t first, size_t last) {
+        run_chunk(rows, first, last, threads[number], classes[number].data(), first_not_finite);
+        write_labels(classes[number].data(), last - first, table, size, out + first * size);
+    });
+    return first_not_finite == rows.count ? -1 : ptrdiff_t(first_not_finite);
+}
+
+ptrdiff_t Classifier::label(const Rows& rows, const char* table, size_t size, char* out,
+                            size_t n_threads) const {
+    return maps_.is_double() ? run<double>(rows, table, size, out, n_threads)
+                             : run<float>(rows, table, size, out, n_threads);
+}
+
+ptrdiff_t Classifier::first_out_of_range(const Rows& rows) const {
+    const size_t found =
+        maps_.level().predict.first_out_of_range(rows, n_features(), 0, rows.count, limit_);
+    return found == rows.count ? -1 : ptrdiff_t(found);
+}
+
+std::vector<int32_t> Classifier::classify(const Rows& rows, size_t n_threads) const {
+    std::vector<int32_t> classes(rows.count), numbers(n_classes());
+    for (size_t c = 0; c < numbers.size(); ++c) numbers[c] = int32_t(c);
+    label(rows, reinterpret_cast<const char*>(numbers.data()), sizeof(int32_t),
+          reinterpret_cast<char*>(classes.data()), n_threads);
+    return classes;
+}
+
+SingleRowClassifier::SingleRowClassifier(const Classifier& classifier) : classifier_(classifier) {
+    if (classifier.maps_.is_double())
+        float64_ =
+            std::make_unique<ThreadClassifier<double>>(classifier.thread_classifier<double>(1));
+    else
+        float32_ =
+            std::make_unique<ThreadClassifier<float>>(classifier.thread_classifier<float>(1));
+}
+
+SingleRowClassifier::~SingleRowClassifier() = default;
+
+int32_t SingleRowClassifier::classify(const Rows& row) {
+    bool is_finite;
+    if (classifier_.first_out_of_range(row) == 0)
+        return float64_ ? classifier_.classify_out_of_range(row, *float64_, is_finite)
+                        : classifier_.classify_out_of_range(row, *float32_, is_finite);
+    int32_t class_index = 0;
+    if (float64_)
+        float64_->classify(row, &class_index);
+    else
+        float32_->classify(row, &class_index);
+    return class_index;
+}
+
+}  // namespace limes

@@ -1,0 +1,83 @@
+// Maps with the rule that turns their values into classes: from rows to labels in one call.
+#pragma once
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "class_rules.hpp"
+#include "maps.hpp"
+#include "types.hpp"
+
+namespace limes {
+
+// Decides the class of a row from all its values, by the definition of the rule: called by coupled
+// rules for the few rows where two classes are equally probable to within rounding. It is called
+// from several threads, and returns -1 if it fails.
+using TieBreaker = std::function<int32_t(const std::vector<double>& values)>;
+
+template <class Real>
+class ThreadClassifier;
+
+class Classifier {
+public:
+    // `pairs` are the maps of a shortlist, or null. The maps must outlive the classifier. Of the
+    // rule, n_classes is computed. Throws std::invalid_argument if the maps do not fit the rule.
+    Classifier(const Maps& maps, const Maps* pairs, Rule rule, TieBreaker tie_breaker);
+
+    size_t n_features() const { return maps_.n_features(); }
+    size_t n_classes() const { return rule_.n_classes; }
+    // Rows with larger numbers than 2 to this power are scaled down before they are classified.
+    int max_exponent() const { return max_exponent_; }
+
+    // Write the label table[class], of `size` bytes, of each row. A row with a NaN or an infinity
+    // is class 0. Returns the first row that has a number that is not finite in the precision of
+    // the maps, or -1.
+    ptrdiff_t label(const Rows& rows, const char* table, size_t size, char* out,
+                    size_t n_threads) const;
+    // The first row with a number above 2 to max_exponent or not finite, or -1.
+    ptrdiff_t first_out_of_range(const Rows& rows) const;
+    // The class of each row.
+    std::vector<int32_t> classify(const Rows& rows, size_t n_threads = 1) const;
+
+private:
+    friend class SingleRowClassifier;
+
+    void complete_rule();
+    void check_children() const;
+    void check_rule() const;
+    template <class Real>
+    ThreadClassifier<Real> thread_classifier(size_t max_rows) const;
+    template <class Real>
+    ptrdiff_t run(const Rows& rows, const char* table, size_t size, char* out,
+                  size_t n_threads) const;
+    template <class Real>
+    void run_chunk(const Rows& rows, size_t first, size_t last, ThreadClassifier<Real>& thread,
+                   int32_t* classes, std::atomic<size_t>& first_not_finite) const;
+    template <class Real>
+    int32_t classify_out_of_range(const Rows& row, ThreadClassifier<Real>& thread,
+                                  bool& is_finite) const;
+    size_t chunk_rows(size_t row_bytes, size_t number_bytes) const;
+
+    const Maps& maps_;
+    const Maps* pairs_;
+    Rule rule_;
+    TieBreaker tie_breaker_;
+    int max_exponent_;
+    double limit_;
+};
+
+// Classifies one row at a time with a workspace that is kept: for one thread at a time.
+class SingleRowClassifier {
+public:
+    explicit SingleRowClassifier(const Classifier& classifier);
+    ~SingleRowClassifier();
+    int32_t classify(const Rows& row);
+
+private:
+    const Classifier& classifier_;
+    std::unique_ptr<ThreadClassifier<float>> float32_;
+    std::unique_ptr<ThreadClassifier<double>> float64_;
+};
+
+}  // namespace limes

@@ -1,0 +1,12 @@
+# Fail if a source of the core names Python or its bindings.
+file(GLOB_RECURSE sources ${FOLDER}/*.cpp ${FOLDER}/*.hpp)
+list(LENGTH sources n_sources)
+if(n_sources LESS 20)
+  message(FATAL_ERROR "only ${n_sources} sources in ${FOLDER}")
+endif()
+foreach(source ${sources})
+  file(STRINGS ${source} lines REGEX "nanobind|Python\\.h|pybind|PyObject")
+  if(lines)
+    message(FATAL_ERROR "${source}: ${lines}")
+  endif()
+endforeach()

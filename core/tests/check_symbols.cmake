@@ -1,0 +1,16 @@
+# Fail if an object file defines a weak or unique symbol.
+list(LENGTH OBJECTS n_objects)
+if(n_objects LESS 3)
+  message(FATAL_ERROR "expected the three objects of a level, got: ${OBJECTS}")
+endif()
+foreach(object ${OBJECTS})
+  execute_process(COMMAND ${NM} --defined-only --demangle ${object}
+    OUTPUT_VARIABLE symbols RESULT_VARIABLE status)
+  if(NOT status EQUAL 0)
+    message(FATAL_ERROR "${NM} failed for ${object}")
+  endif()
+  string(REGEX MATCHALL "[0-9a-f]+ [WwVvu] [^\n]*" weak "${symbols}")
+  if(weak)
+    message(FATAL_ERROR "${object} defines weak symbols: ${weak}")
+  endif()
+endforeach()

@@ -1,0 +1,236 @@
+// Plain structures that the SIMD levels and their callers share.
+//
+// The files of a SIMD level (predict.cpp, kernel_sums.cpp, trainer.cpp) are compiled once for each
+// level, with LIMES_SIMD_LEVEL as its name. They must not emit inline functions that another level
+// could end up running: neither this header nor those that they include use the C++ library, and
+// all their functions have internal linkage.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+namespace limes {
+
+static inline constexpr size_t round_up(size_t n, size_t unit) {
+    return (n + unit - 1) / unit * unit;
+}
+
+// ---- Prediction ----
+
+// Rows as the caller holds them: any strides in bytes, float32 or float64, any alignment.
+struct Rows {
+    const char* data;
+    size_t count;
+    ptrdiff_t row_stride;
+    ptrdiff_t column_stride;
+    bool is_double;
+};
+
+// Columns to take inner products with, packed twice: for tiles of rows and for single rows. Arrays
+// are padded to a multiple of `panel_padding` columns.
+constexpr size_t panel_padding = 64;
+template <class Real>
+struct Panels {
+    size_t n_columns;
+    size_t n_terms;
+    const Real* tiles;   // [block of Layout::points columns][term][column of the block]
+    const Real* lanes;   // [block of Layout::lanes columns][term][column of the block]
+    const Real* biases;  // padded with +infinity, which is never the lowest score
+};
+
+// Points of a large map in groups. With z' = z + origin, |z'|^2 = sum (z'_k inverse_scale_k)^2 and
+// w the point, a score is  constant + |w|^2 / 2 - z'.w  to within `residual`, that is half a
+// squared distance less |z'|^2 / 2: the triangle inequality rules out whole groups.
+template <class Real>
+struct Groups {
+    size_t n_groups;
+    Panels<Real> centers;       // their scores are comparable with those of the points
+    const Real* radii;          // [group], rounded up
+    const Real* origin;         // [term]
+    const Real* inverse_scale;  // [term]; 0 where all points are 0
+    Real constant;
+    // The score of any point or centre is off by at most  error + error_slope * |z'|.
+    Real error, error_slope;
+    // Points by group, each group starts a new vector: [vector][term][lane], [vector][lane]. The
+    // last vector is followed by one without points.
+    const Real* lanes;
+    const Real* biases;
+    const int32_t* indices;
+    const uint32_t* starts;  // [group]: its first vector
+    size_t n_vectors;
+};
+
+// Linear functions, one or several per point.
+template <class Real>
+struct Functions {
+    size_t n_values;      // per point
+    size_t width;         // terms, rounded up to whole vectors
+    const Real* slopes;   // [point][value][width], negated
+    const Real* offsets;  // [point][value]
+};
+
+// A blend of a small map evaluates all its functions for every row ("dense") if it has at most
+// max_dense_points points, blends at most max_dense_blended of them, and takes at most
+// max_dense_products products; a map of at most tiny_map_points points may take more.
+constexpr size_t max_dense_points = 96, max_dense_blended = 15, max_dense_products = 2048;
+constexpr size_t tiny_map_points = 16, max_tiny_map_products = 8192;
+
+// One border map: points to search, and the linear functions of each point.
+template <class Real>
+struct Map {
+    Panels<Real> points;
+    const Groups<Real>* groups;  // null: every point is scored
+    size_t n_values;
+    size_t n_blended;  // number of points that a value blends; 1: the nearest alone
+    // Functions of a row's features; with a base, functions of the terms of its search, to which
+    // the values of `base`, a function of all features, are added.
+    Functions<Real> functions, base;
+    bool has_base;
+    // All functions, negated, for a dense blend: [value][point, rounded up to whole blocks].
+    bool is_dense;
+    Panels<Real> all_functions;
+};
+
+// Maps that share rows, centre and projection. `max_...` is the maximum over the maps.
+template <class Real>
+struct Model {
+    size_t n_features;
+    size_t n_padded;  // n_features, rounded up to whole vectors
+    const Real* center;
+    const Panels<Real>* projection;  // null: the search uses the features themselves
+    size_t n_search;                 // terms of a search: features or projected features
+    size_t n_maps;
+    const Map<Real>* maps;
+    size_t n_values;  // of all maps together
+    size_t max_points;
+    size_t max_values;
+    size_t max_blended;
+    size_t max_all_functions;  // functions of a dense map, padding included
+    bool has_bases;
+    size_t max_groups, max_group_vectors;
+    const int32_t* pairs;  // [map][2]: the classes that a map votes between; null: no votes
+    size_t n_classes;      // with votes: number of classes
+    int max_exponent;      // no sum overflows for rows of numbers up to 2 to this power
+};
+
+enum class Task { nearest, decide, decide_selected, classify, vote, descend };
+
+// One prediction request; each thread runs a range of its rows.
+template <class Real>
+struct PredictJob {
+    const Model<Real>* model;
+    Rows rows;
+    Task task;
+    size_t index;                // nearest: number of the map
+    const int32_t* map_numbers;  // decide_selected: [row][n_selected], -1 for none
+    size_t n_selected;
+    Real* values;
+    int32_t* indices;
+    // descend: the children of each map (a node of the tree), [map][2]: a later map, or the class c
+    // as -1 - c.
+    const int32_t* children = nullptr;
+};
+
+// Packing of a level: lanes of a vector, rows of a tile, points of a block.
+struct Layout {
+    size_t lanes;
+    size_t rows;
+    size_t points;
+};
+
+template <class Real>
+struct PredictKernel {
+    Layout layout;
+    // Size of a thread's workspace in Real; it must be aligned to 64 bytes.
+    size_t (*workspace_size)(const PredictJob<Real>&);
+    void (*run)(const PredictJob<Real>&, size_t first, size_t last, Real* workspace);
+};
+
+struct PredictKernels {
+    PredictKernel<float> float32;
+    PredictKernel<double> float64;
+    // The first of the rows first ... last - 1 with a number that is NaN or above the limit in
+    // magnitude; `last` if there is none.
+    size_t (*first_out_of_range)(const Rows&, size_t n_features, size_t first, size_t last,
+                                 double limit);
+};
+
+// ---- Sums of Gaussian kernels ----
+
+// sum_i c_iq exp(-gamma |x - s_i|^2) for every row, and for one output its gradient by x.
+struct SumsJob {
+    Rows rows;
+    size_t n_features, n_padded;
+    const double* center;  // subtracted from rows and vectors
+    double gamma;
+    // Scores of the vectors are 2 gamma x.s - gamma |s|^2; of the padding, minus infinity.
+    Panels<double> vectors;
+    size_t n_outputs;
+    const double* weights;  // [block of outputs][padded vector][output of the block], negated
+    const double* gradient_weights;  // gradients: [padded vector], the weights of the one output
+    const double* features;  // gradients: [block of features][padded vector][feature], negated
+    double* sums;            // [row][output]
+    double* gradients;       // [row][feature], or null
+};
+
+struct SumsKernel {
+    Layout layout;
+    size_t (*workspace_size)(const SumsJob&);
+    void (*run)(const SumsJob&, size_t first, size_t last, double* workspace);
+};
+
+// ---- Training ----
+
+// Parameters of a map in training, or their gradients. The value of output c at a row x is
+//   base_offsets[c] + base_slopes[c] . x + sum_j w_j local_jc(z),
+//   local_jc(z) = offsets[j][c] + slopes[j][c] . (z - anchor_j) / radius,
+// over the n_blended points nearest to z, with the weights w_j of a blend. A map of a single point
+// has no local function. z is x itself or, with
+// components, the projection components @ x; components are trained too.
+struct TrainParameters {
+    float* components;    // [n_search][n_features], or null
+    float* points;        // [point][n_search]
+    float* slopes;        // [point][output][n_search]
+    float* offsets;       // [point][output]
+    float* base_slopes;   // [output][n_features]
+    float* base_offsets;  // [output]
+};
+
+struct TrainJob {
+    size_t n_rows, n_features, n_search, n_outputs, n_points, n_blended;
+    const float* rows;     // [row][n_features]
+    const float* targets;  // [row][n_outputs]: probabilities
+    const float* weights;  // [row]
+    const float* anchors;  // [point][n_search]
+    float inverse_radius;
+    TrainParameters parameters;
+    size_t n_epochs, n_batch;
+    float local_rate, point_rate, base_rate, component_rate, weight_decay;
+    uint64_t seed;
+};
+
+struct Trainer {
+    // Size of the workspace in float; it must be zero.
+    size_t (*workspace_size)(const TrainJob&);
+    // Train in place; return the mean loss of the last epoch. `order` has n_rows elements.
+    double (*train)(const TrainJob&, float* workspace, uint32_t* order);
+    // The weighted loss of the first n_batch rows, divided by n_batch, and its gradient; the
+    // parameters are not changed.
+    double (*loss_and_gradient)(const TrainJob&, const TrainParameters& gradient, float* workspace,
+                                uint32_t* order);
+};
+
+// ---- SIMD levels ----
+
+struct SimdLevel {
+    const char* name;
+    const PredictKernels& predict;
+    const SumsKernel& sums;
+    const Trainer& trainer;
+};
+
+}  // namespace limes
+
+// `LIMES_OF_LEVEL(predict)` is the name of a variable of the level being compiled: predict_avx2.
+#define LIMES_JOIN_(a, b) a##_##b
+#define LIMES_JOIN(a, b) LIMES_JOIN_(a, b)
+#define LIMES_OF_LEVEL(name) LIMES_JOIN(name, LIMES_SIMD_LEVEL)
