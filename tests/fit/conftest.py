@@ -6,10 +6,11 @@ from sklearn.svm import SVC
 
 
 @pytest.fixture(scope="session")
-def blobs():
+def eight_blobs():
+    """Eight overlapping classes in three features."""
     return make_blobs(600, centers=8, n_features=3, cluster_std=1.8, random_state=0)
 
 
 @pytest.fixture(scope="session")
-def svm(blobs):
-    return SVC(C=10).fit(*blobs)
+def eight_blobs_svm(eight_blobs):
+    return SVC(C=10).fit(*eight_blobs)

@@ -220,15 +220,17 @@ def test_odd_powers_are_solved_within_their_bracket(root, power, scale):
 
 
 @pytest.mark.parametrize("placement", PLACEMENTS)
-def test_the_default_has_the_points_of_the_placement_it_selects(placement, svm, blobs, monkeypatch):
+def test_the_default_has_the_points_of_the_placement_it_selects(
+    placement, eight_blobs_svm, eight_blobs, monkeypatch
+):
     def prefer(misses):
         return PLACEMENTS.index(placement)
 
     monkeypatch.setattr("limes.fit.borders.first_within_error", prefer)
-    selected = accelerate_pairwise(svm, blobs[0])
+    selected = accelerate_pairwise(eight_blobs_svm, eight_blobs[0])
     assert selected.placement_ == placement
     assert selected.placement == "auto"
-    given = accelerate_pairwise(svm, blobs[0], placement=placement)
+    given = accelerate_pairwise(eight_blobs_svm, eight_blobs[0], placement=placement)
     assert given.placement_ == placement
     assert_array_equal(points_of(selected), points_of(given))
 
@@ -275,8 +277,10 @@ def test_the_default_placement_beats_random_pairs_on_a_curved_border():
     assert (fast.predict(X) == truth).mean() > (plain.predict(X) == truth).mean()
 
 
-def test_placements_are_compared_on_the_most_ambiguous_borders(svm, blobs, monkeypatch):
-    X, _ = blobs
+def test_placements_are_compared_on_the_most_ambiguous_borders(
+    eight_blobs_svm, eight_blobs, monkeypatch
+):
+    X, _ = eight_blobs
     tried = []
 
     def record(border, *rest):
@@ -284,7 +288,7 @@ def test_placements_are_compared_on_the_most_ambiguous_borders(svm, blobs, monke
         return np.zeros((len(PLACEMENTS), len(rest[2])))
 
     monkeypatch.setattr("limes.fit.borders._try_placements", record)
-    source = as_source(svm, SourceContext(X, None, False, np.random.default_rng(0)))
+    source = as_source(eight_blobs_svm, SourceContext(X, None, False, np.random.default_rng(0)))
     class_index = source.predict_index(X)
     data, validation = (
         FitData(X, class_index, None, X[:0]),

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 from scipy.special import expit, log_softmax
 
 from limes._core.train import TrainedMap, train
-from limes.fit.config import SEARCH_BUDGET, Budget
+from limes.fit.config import SEARCH_BUDGET
 from limes.fit.train import calibrate, fit_inverse_temperature, fit_map, n_training_samples
 from limes.model.border_map import BorderMap
 from tests.fit.cases import make_transfer_set
@@ -155,6 +155,5 @@ def test_a_calibrated_map_has_the_sources_probabilities():
 def test_maps_with_many_rows_per_point_are_trained_longer():
     _, rows, transfer_set = make_transfer_set(lambda X: X @ [1.0, -2.0] + 0.5)
     many = len(rows) // 64
-    budget = Budget(1e9, min_samples=0)
-    few, more = (n_training_samples(transfer_set, n, 7, budget) for n in (many, many + 1))
+    few, more = (n_training_samples(transfer_set, n, 7, 1e9) for n in (many, many + 1))
     assert few == 3 * more

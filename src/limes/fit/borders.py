@@ -21,7 +21,7 @@ PLACEMENT_SEED_KEY = 2**31
 PLACEMENTS = ("random", "near", "mixed", "dense")
 # Distances to the centres of clusters that are held at once. Bounds memory.
 MAX_DISTANCES = 1 << 22
-# Every so many steps of the root search one halves the bracket.
+# One of this many steps of the root search halves the bracket.
 HALVING_PERIOD = 3
 # Guard: halving alone reaches the last bit of a double in 53 steps.
 MAX_STEPS = 180

@@ -37,7 +37,7 @@ class SyntheticConfig:
     """How synthetic rows are made from real ones."""
 
     # Values. A column with at most this many different values is a category and is never
-    # interpolated. Rows looked at to find them: bounds the time. Not measured.
+    # interpolated. Rows that are checked for that: bounds the time. Not measured.
     max_category_values: int = 5
     category_rows: int = 2000
     # Nearest rows whose differences move a synthetic row. Not measured.
@@ -106,9 +106,10 @@ class TrainConfig:
     max_samples: int = 4_000_000
     search_max_epochs: int = 10
     search_max_samples: int = 800_000
-    # Smallest numbers of samples, whatever the seconds, and of epochs. Not measured one by one.
-    search_min_samples: int = 225_000
+    # Smallest number of samples, but no more than so many for each second of the budget; smallest
+    # number of epochs. Not measured one by one.
     min_samples: int = 400_000
+    min_samples_per_second: int = 150_000
     min_epochs: int = 2
     # A map with at most this many points, and at least this many real rows for each of them, does
     # not overfit: its largest numbers of epochs and samples are multiplied by the factor. Not
@@ -269,19 +270,20 @@ class SchemesConfig:
 
     # Nearest points whose functions are averaged. Not measured.
     blend: int = 4
-    # Samples in the training of a pair's map, and the fewest in that of a node's. Not measured.
-    map_samples: int = 80_000
-    # Shortlist: points of the shared map and of a pair's map; rows of a pair. Not measured.
+    # Shortlist: points of the shared map and of a pair's map; rows and samples of a pair. Not
+    # measured.
     shortlist_points: int = 128
     pair_points: int = 32
     pair_rows: int = 4000
+    min_pair_samples: int = 80_000
     # Share of the transfer set whose class is on the shortlist, and smallest difference of logits
     # that keeps a class on it: one at least a third as likely as the best always is. Not measured.
     shortlist_coverage: float = 0.9995
     min_logit_margin: float = 1.0
-    # Tree: points of a node, and epochs over its rows. Not measured.
+    # Tree: points of a node, epochs over its rows, and smallest number of samples. Not measured.
     node_points: int = 128
     node_epochs: int = 15
+    min_node_samples: int = 80_000
 
 
 @dataclass(frozen=True)
@@ -307,23 +309,20 @@ class Budget:
     """How long a map is trained: seconds by the cost model, and bounds of samples and epochs."""
 
     seconds: float
-    min_samples: float
     max_samples: float = np.inf
     max_epochs: float = np.inf
 
 
 # The map of a shortlist has no candidates to be compared with, and so no bound but the seconds.
-SHORTLIST_BUDGET = Budget(DEFAULTS.train.search_seconds, DEFAULTS.train.search_min_samples)
+SHORTLIST_BUDGET = Budget(DEFAULTS.train.search_seconds)
 SEARCH_BUDGET = Budget(
     DEFAULTS.train.search_seconds,
-    DEFAULTS.train.search_min_samples,
     DEFAULTS.train.search_max_samples,
     DEFAULTS.train.search_max_epochs,
 )
-FINAL_BUDGET = Budget(DEFAULTS.train.final_seconds, DEFAULTS.train.min_samples)
+FINAL_BUDGET = Budget(DEFAULTS.train.final_seconds)
 WIDE_BUDGET = Budget(
     DEFAULTS.train.wide_seconds,
-    DEFAULTS.train.min_samples,
     DEFAULTS.train.search_max_samples,
     DEFAULTS.train.search_max_epochs,
 )

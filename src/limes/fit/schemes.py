@@ -207,7 +207,7 @@ def _train_pairs(
         row_index = _smallest(np.maximum(deficit[:, pair[0]], deficit[:, pair[1]]))
         rows = transfer_set.rows[row_index].astype(np.float64)
         decisions = source.pair_decision(pair, rows, transfer_set.probabilities[row_index])
-        return trainer.train(row_index, decisions, DEFAULTS.schemes.map_samples, rng)
+        return trainer.train(row_index, decisions, DEFAULTS.schemes.min_pair_samples, rng)
 
     pairs = class_pairs(len(source.classes))
     return _in_parallel(train_one, pairs, seed.spawn(len(pairs)), n_jobs, verbose)
@@ -252,7 +252,10 @@ def _with_common_preprocessing(maps: tuple[BorderMap, ...], data: FitData) -> tu
     first = maps[0].with_preprocessing(data.preprocessing)
     return (
         first,
-        *(replace(map_.with_preprocessing(data.preprocessing), preprocessing=first.preprocessing) for map_ in maps[1:]),
+        *(
+            replace(map_.with_preprocessing(data.preprocessing), preprocessing=first.preprocessing)
+            for map_ in maps[1:]
+        ),
     )
 
 
@@ -316,7 +319,7 @@ def _train_nodes(
 
     def train_one(groups: Groups, rng: np.random.Generator) -> BorderMap:
         row_index, decisions = _rows_of_node(transfer_set, *groups)
-        n_samples = max(config.map_samples, config.node_epochs * len(row_index))
+        n_samples = max(config.min_node_samples, config.node_epochs * len(row_index))
         return trainer.train(row_index, decisions, n_samples, rng)
 
     return _in_parallel(train_one, nodes, seeds, n_jobs, verbose)

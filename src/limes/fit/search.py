@@ -218,7 +218,7 @@ class CandidateTrainer:
         """Return whether held-out rows are worth a further training, and there is time for it."""
         transfer_set, held_out_rows = self.transfer_set, self.data.held_out_rows
         shape = trained.candidate.n_borders, self.blend
-        n_samples = n_training_samples(transfer_set, *shape, trained.budget)
+        n_samples = n_training_samples(transfer_set, *shape, trained.budget.seconds)
         n_queries = len(transfer_set.rows) * len(held_out_rows) / transfer_set.n_real
         seconds = n_queries * self.source.query_cost / DEFAULTS.transfer.multiply_adds_per_second
         seconds += n_samples * seconds_per_sample(transfer_set, *shape)
@@ -388,7 +388,9 @@ def select(
         return _cheapest(candidates, places)
     if any(good_enough):
         return _cheapest(candidates, set(np.flatnonzero(good_enough).tolist()))
-    agreements = [(item.agreement, max(item.agreement_error, min_difference)) for item in candidates]
+    agreements = [
+        (item.agreement, max(item.agreement_error, min_difference)) for item in candidates
+    ]
     balanced = balanced_agreements or []
     n_errors = DEFAULTS.search.select_errors
     place = _cheapest(candidates, _near_best(agreements, balanced, n_errors))

@@ -34,7 +34,7 @@ def fit_map(
     n_samples = min(
         budget.max_samples,
         budget.max_epochs * n_rows,
-        n_training_samples(transfer_set, n_points, blend, budget),
+        n_training_samples(transfer_set, n_points, blend, budget.seconds),
     )
     return _train_map(
         points,
@@ -77,9 +77,9 @@ def _place_points(
 
 
 def n_training_samples(
-    transfer_set: TransferSet, n_points: int, blend: int, budget: Budget
+    transfer_set: TransferSet, n_points: int, blend: int, seconds: float
 ) -> float:
-    """Return the samples that fit into the seconds of a budget, before its own largest numbers."""
+    """Return the number of samples in the training of a map that takes so many seconds."""
     config = DEFAULTS.train
     max_samples = min(config.max_epochs * len(transfer_set.rows), config.max_samples)
     if (
@@ -87,8 +87,9 @@ def n_training_samples(
         and transfer_set.n_real >= config.rows_per_point_for_longer * n_points
     ):
         max_samples *= config.longer_factor
-    affordable = budget.seconds / seconds_per_sample(transfer_set, n_points, blend)
-    return max(budget.min_samples, min(max_samples, affordable))
+    min_samples = min(config.min_samples, config.min_samples_per_second * seconds)
+    affordable = seconds / seconds_per_sample(transfer_set, n_points, blend)
+    return max(min_samples, min(max_samples, affordable))
 
 
 def seconds_per_sample(transfer_set: TransferSet, n_points: int, blend: int) -> float:
