@@ -11,7 +11,6 @@ from limes.cli.main import make_parser
 from limes.files import create_rows
 from tests.cli.commands import QUICK, error_of, output_of, run
 
-
 pytest.importorskip("pyarrow")
 
 
