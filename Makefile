@@ -55,7 +55,7 @@ sanitize: $(VENV)/.test
 VALGRIND_LOG := build/valgrind.log
 valgrind: $(VENV)/.test
 	PYTHONMALLOC=malloc OPENBLAS_NUM_THREADS=1 valgrind --error-limit=no --track-origins=yes \
-	  --log-file=$(VALGRIND_LOG) $(BIN)/python tests/_core/valgrind_run.py
+	  --log-file=$(VALGRIND_LOG) $(BIN)/python -m tests._core.valgrind_run
 	! grep -C 12 _native $(VALGRIND_LOG)
 
 # The tests of the core for arm64, in an emulator. Debian: g++-aarch64-linux-gnu and qemu-user.

@@ -9,7 +9,7 @@ import time
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from limes._core import RbfVectors, cpu_path
+from limes._core import RbfVectors, simd_level
 from limes.model.kernels import Kernel, KernelVectors
 
 # (rows, features, vectors)
@@ -53,7 +53,7 @@ def time_shape(shape):
 
 
 def main() -> None:
-    print(f"path {cpu_path()}; ns a kernel")
+    print(f"path {simd_level()}; ns a kernel")
     print("| rows, features, vectors | NumPy | core | ratio | and gradient: NumPy | core | ratio |")
     print("|---|---|---|---|---|---|---|")
     for shape in SHAPES:

@@ -45,13 +45,13 @@ def plain_map(points: np.ndarray) -> tuple[np.ndarray, ...]:
     return points, biases, np.zeros((n_points, 1, n_features)), np.zeros((n_points, 1))
 
 
-def time_shape(shape: tuple[int, int, int], n_repeats: int, cpu: str) -> tuple[float, float]:
+def time_shape(shape: tuple[int, int, int], n_repeats: int, level: str) -> tuple[float, float]:
     """Return the least seconds of the product alone and of the whole search."""
     n_rows, n_features, n_points = shape
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(n_rows, n_features)).astype(np.float32)
     points = rng.normal(size=(n_points, n_features)).astype(np.float32)
-    maps = _core.Maps(np.zeros(n_features), [plain_map(points)], cpu=cpu)
+    maps = _core.Maps(np.zeros(n_features), [plain_map(points)], level=level)
     product = np.empty((n_rows, n_points), dtype=np.float32)
     nearest = np.empty(n_rows, dtype=np.int32)
     seconds = []
@@ -67,14 +67,14 @@ def time_shape(shape: tuple[int, int, int], n_repeats: int, cpu: str) -> tuple[f
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=15)
-    parser.add_argument("--cpu", default=_core.cpu_path(), help=f"one of {_core.cpu_paths()}")
+    parser.add_argument("--level", default=_core.simd_level(), help=f"one of {_core.simd_levels()}")
     parser.add_argument("--other", action="store_true", help="also shapes nothing was tuned to")
     args = parser.parse_args()
-    print(f"path {args.cpu}; ms, least of {args.repeats} interleaved repeats")
+    print(f"level {args.level}; ms, least of {args.repeats} interleaved repeats")
     print("| rows, features, points | sgemm | nearest | ratio |\n|---|---|---|---|")
     with threadpool_limits(1):
         for shape in SHAPES + OTHER_SHAPES * args.other:
-            product, nearest = time_shape(shape, args.repeats, args.cpu)
+            product, nearest = time_shape(shape, args.repeats, args.level)
             name = ", ".join(f"{n:,}".replace(",", " ") for n in shape)
             print(
                 f"| {name} | {product * 1e3:.2f} | {nearest * 1e3:.2f} | {nearest / product:.2f} |"

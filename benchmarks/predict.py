@@ -25,7 +25,7 @@ from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
 import limes
-from limes._core import Classifier, cpu_path, thread_count
+from limes._core import Classifier, simd_level, thread_count
 from limes.research.bench import time_in_turns
 from limes.timing import Timing
 
@@ -55,7 +55,9 @@ def main() -> None:
     if args.peak_of:
         print(peak_bytes(args.peak_of, args.labels))
         return
-    print(f"path {cpu_path()}, {thread_count(-1)} threads at most, float32, {N_FEATURES} features")
+    print(
+        f"path {simd_level()}, {thread_count(-1)} threads at most, float32, {N_FEATURES} features"
+    )
     print(f"least of {args.turns} turns\n\n{HEAD}")
     for line in lines(args):
         print(line, flush=True)

@@ -23,14 +23,14 @@ const Maps& read_maps(nb::handle object, const char* name) {
               nb::type_name(object.type()).c_str());
 }
 
-// (n_named, reach, trust): see Rule.
+// (max_classes, logit_margin, pair_weight): see Rule.
 void read_shortlist(nb::handle shortlist, Rule& rule) {
     if (!PyTuple_Check(shortlist.ptr()) || nb::len(shortlist) != 3)
-        fail_type("shortlist must be a tuple (n_named, reach, trust)");
+        fail_type("shortlist must be a tuple (max_classes, logit_margin, pair_weight)");
     const nb::tuple parts = nb::borrow<nb::tuple>(shortlist);
     ptrdiff_t max_selected = 0;
-    if (!nb::try_cast(parts[0], max_selected) || !nb::try_cast(parts[1], rule.reach) ||
-        !nb::try_cast(parts[2], rule.trust))
+    if (!nb::try_cast(parts[0], max_selected) || !nb::try_cast(parts[1], rule.logit_margin) ||
+        !nb::try_cast(parts[2], rule.pair_weight))
         fail_type("a shortlist must be an integer and two numbers, got " +
                   std::string(nb::repr(shortlist).c_str()));
     rule.max_selected = max_selected < 0 ? 0 : size_t(max_selected);
@@ -46,7 +46,7 @@ Rule read_rule(const std::string& name, const Maps& maps, bool has_pairs, nb::ha
         rule.kind = Rule::Kind::highest;
     } else if (name == "coupled") {
         rule.kind = Rule::Kind::coupled;
-    } else if (name == "walk") {
+    } else if (name == "descend") {
         rule.kind = Rule::Kind::tree;
         const int32_t* numbers = read_int32(ArrayView(children, "children"), {maps.n_maps(), 2});
         rule.children.assign(numbers, numbers + 2 * maps.n_maps());
@@ -56,7 +56,7 @@ Rule read_rule(const std::string& name, const Maps& maps, bool has_pairs, nb::ha
         if (!has_pairs) fail_type("a shortlist needs the maps of pairs");
     } else {
         throw std::invalid_argument(
-            "rule must be one of 'own', 'highest', 'coupled', 'walk', "
+            "rule must be one of 'own', 'highest', 'coupled', 'descend', "
             "'shortlist', 'coupled shortlist', got '" +
             name + "'");
     }
@@ -260,10 +260,10 @@ void bind_classifier(nb::module_& m) {
              "referee"_a.none())
         .def("label", &BoundClassifier::label, "X"_a.none(), "table"_a.none(), "out"_a.none(),
              "n_threads"_a)
-        .def("first_beyond", &BoundClassifier::first_out_of_range, "X"_a.none())
+        .def("first_out_of_range", &BoundClassifier::first_out_of_range, "X"_a.none())
         .def_prop_ro("n_features", &BoundClassifier::n_features)
         .def_prop_ro("n_classes", &BoundClassifier::n_classes)
-        .def_prop_ro("range", &BoundClassifier::max_exponent);
+        .def_prop_ro("max_exponent", &BoundClassifier::max_exponent);
     nb::class_<Predictor>(m, "Predictor")
         .def(nb::init<nb::object, nb::object>(), "classifier"_a.none(), "labels"_a.none())
         .def("__call__", &Predictor::call, "row"_a.none());

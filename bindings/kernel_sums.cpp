@@ -83,7 +83,7 @@ private:
 void bind_kernel_sums(nb::module_& m) {
     using namespace nb::literals;
     nb::class_<RbfVectors>(m, "RbfVectors")
-        .def(nb::init<nb::handle, double, const std::string&>(), "vectors"_a, "gamma"_a, "cpu"_a)
+        .def(nb::init<nb::handle, double, const std::string&>(), "vectors"_a, "gamma"_a, "level"_a)
         .def("sums", &RbfVectors::sums, "X"_a.none(), "weights"_a, "out"_a, "n_threads"_a)
         .def("sums_and_gradients", &RbfVectors::sums_and_gradients, "X"_a.none(), "weights"_a,
              "sums"_a, "gradients"_a, "n_threads"_a)

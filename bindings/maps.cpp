@@ -176,7 +176,7 @@ const int32_t* read_map_numbers(const Maps& maps, const ArrayView& view, size_t 
 
 void decide_selected(const Maps& maps, nb::handle X, nb::handle map_numbers, nb::handle out,
                      ptrdiff_t n_threads) {
-    const ArrayView rows(X, "X"), numbers(map_numbers, "which"), values(out, "out", true);
+    const ArrayView rows(X, "X"), numbers(map_numbers, "map_numbers"), values(out, "out", true);
     const Rows read = read_rows(rows, maps.n_features());
     const int32_t* selected = read_map_numbers(maps, numbers, read.count);
     const size_t n_selected = numbers.extent(1), count = read_threads(n_threads);
@@ -195,16 +195,16 @@ void bind_maps(nb::module_& m) {
     using namespace nb::literals;
     nb::class_<Maps>(m, "Maps")
         .def("__init__", &make_maps, "center"_a, "maps"_a, "projection"_a.none(), "blend"_a,
-             "double"_a, "pairs"_a.none(), "cpu"_a)
+             "double"_a, "pairs"_a.none(), "level"_a)
         .def("nearest", &find_nearest, "X"_a.none(), "out"_a.none(), "index"_a, "n_threads"_a)
         .def("decide", &decide, "X"_a.none(), "out"_a.none(), "n_threads"_a)
-        .def("decide_some", &decide_selected, "X"_a.none(), "which"_a.none(), "out"_a.none(),
+        .def("decide_selected", &decide_selected, "X"_a.none(), "map_numbers"_a.none(), "out"_a.none(),
              "n_threads"_a)
         .def_prop_ro("n_features", &Maps::n_features)
         .def_prop_ro("n_maps", &Maps::n_maps)
         .def_prop_ro("n_values", &Maps::n_values)
         .def_prop_ro("is_double", &Maps::is_double)
-        .def_prop_ro("cpu", [](const Maps& maps) { return maps.level().name; });
+        .def_prop_ro("level", [](const Maps& maps) { return maps.level().name; });
 }
 
 }  // namespace limes

@@ -37,7 +37,7 @@ static void apply_sigmoid(nb::handle numbers) {
 
 NB_MODULE(_native, m) {
     m.doc() = "The compiled core of limes.";
-    m.def("cpu_paths", &limes::list_levels);
+    m.def("simd_levels", &limes::list_levels);
     m.def("apply_sigmoid", &limes::apply_sigmoid, nb::arg("numbers"));
     limes::bind_maps(m);
     limes::bind_classifier(m);

@@ -1,4 +1,4 @@
-// `fit_map` and `loss_and_gradient`: training of a map.
+// `train` and `loss_and_gradient`: training of a map.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/string.h>
@@ -42,9 +42,9 @@ struct ParameterViews {
     ParameterViews(const std::array<nb::handle, 6>& arrays, bool is_writable)
         : points(arrays[1], "points", is_writable),
           slopes(arrays[2], "slopes", is_writable),
-          offsets(arrays[3], "levels", is_writable),
+          offsets(arrays[3], "offsets", is_writable),
           base_slopes(arrays[4], "base_slopes", is_writable),
-          base_offsets(arrays[5], "base_levels", is_writable) {
+          base_offsets(arrays[5], "base_offsets", is_writable) {
         if (!arrays[0].is_none()) components.emplace(arrays[0], "components", is_writable);
     }
 
@@ -86,7 +86,7 @@ TrainJob read_job(const ArrayView& rows, const ArrayView& targets, const ArrayVi
     return job;
 }
 
-double fit_map(nb::handle rows, nb::handle targets, nb::handle weights, nb::handle anchors,
+double train(nb::handle rows, nb::handle targets, nb::handle weights, nb::handle anchors,
                nb::handle components, nb::handle points, nb::handle slopes, nb::handle offsets,
                nb::handle base_slopes, nb::handle base_offsets, size_t n_blended, float radius,
                size_t n_epochs, size_t n_batch, std::array<float, 4> rates, float weight_decay,
@@ -120,7 +120,7 @@ double loss_and_gradient(nb::handle rows, nb::handle targets, nb::handle weights
         {components, points, slopes, offsets, base_slopes, base_offsets}, false);
     const TrainJob job = read_job(x, t, w, a, parameters, n_blended, radius);
     require(gradients.size() == 6 && gradients[0].is_none() == components.is_none(),
-            "gradients must be (components, points, slopes, levels, base_slopes, base_levels)");
+            "gradients must be (components, points, slopes, offsets, base_slopes, base_offsets)");
     const ParameterViews gradient(
         {gradients[0], gradients[1], gradients[2], gradients[3], gradients[4], gradients[5]}, true);
     const Trainer& trainer = choose_level(cpu).trainer;
@@ -133,13 +133,13 @@ double loss_and_gradient(nb::handle rows, nb::handle targets, nb::handle weights
 
 void bind_trainer(nb::module_& m) {
     using namespace nb::literals;
-    m.def("fit_map", &fit_map, "rows"_a, "targets"_a, "weights"_a, "anchors"_a,
-          "components"_a.none(), "points"_a, "slopes"_a, "levels"_a, "base_slopes"_a,
-          "base_levels"_a, "n_blended"_a, "radius"_a, "n_epochs"_a, "n_batch"_a, "rates"_a,
-          "decay"_a, "seed"_a, "cpu"_a);
+    m.def("train", &train, "rows"_a, "targets"_a, "weights"_a, "anchors"_a,
+          "components"_a.none(), "points"_a, "slopes"_a, "offsets"_a, "base_slopes"_a,
+          "base_offsets"_a, "n_blended"_a, "radius"_a, "n_epochs"_a, "n_batch"_a, "rates"_a,
+          "decay"_a, "seed"_a, "level"_a);
     m.def("loss_and_gradient", &loss_and_gradient, "rows"_a, "targets"_a, "weights"_a, "anchors"_a,
-          "components"_a.none(), "points"_a, "slopes"_a, "levels"_a, "base_slopes"_a,
-          "base_levels"_a, "n_blended"_a, "radius"_a, "gradients"_a, "cpu"_a);
+          "components"_a.none(), "points"_a, "slopes"_a, "offsets"_a, "base_slopes"_a,
+          "base_offsets"_a, "n_blended"_a, "radius"_a, "gradients"_a, "level"_a);
 }
 
 }  // namespace limes

@@ -28,7 +28,7 @@ struct Rule {
     // classes; how far below the highest score they may be; the weight of a pair's own map.
     bool by_vote = true;
     size_t max_selected = 0;
-    double reach = 0, trust = 0;
+    double logit_margin = 0, pair_weight = 0;
 
     // Shortlist: the maximum number of pairs of selected classes.
     size_t n_pairs() const { return count_pairs(max_selected); }
@@ -121,12 +121,12 @@ private:
     std::vector<double> system_, p_;
 };
 
-// The classes of a shortlist: those whose score is within `reach` of the highest, at most
+// The classes of a shortlist: those whose score is within `logit_margin` of the highest, at most
 // max_selected, the lowest among equals first; written in ascending order. Returns their number.
 template <class Real>
-size_t select_classes(const Real* scores, size_t n_classes, Real reach, size_t max_selected,
+size_t select_classes(const Real* scores, size_t n_classes, Real logit_margin, size_t max_selected,
                       int32_t* selected) {
-    const Real limit = scores[argmax(scores, n_classes)] - reach;
+    const Real limit = scores[argmax(scores, n_classes)] - logit_margin;
     size_t n = 0;
     for (size_t c = 0; c < n_classes; ++c) {
         if (!(scores[c] >= limit)) continue;

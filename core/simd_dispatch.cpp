@@ -38,7 +38,7 @@ const std::vector<const SimdLevel*>& usable_levels() {
 
 const SimdLevel& choose_level(const std::string& name) {
     if (name.empty()) return *usable_levels().front();
-    std::string text = "cpu must be one of";
+    std::string text = "level must be one of";
     for (const SimdLevel* level : usable_levels()) {
         if (name == level->name) return *level;
         text += std::string(" '") + level->name + "'";

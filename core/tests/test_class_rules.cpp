@@ -57,11 +57,11 @@ static void test_coupling_reports_a_tie() {
     CHECK(coupling.most_probable(Doubles{1e-6}.data(), 2) == 1);
 }
 
-static void test_a_shortlist_has_the_classes_within_reach() {
-    const auto select = [](const Doubles& scores, double reach, size_t max_selected) {
+static void test_a_shortlist_has_the_classes_within_the_margin() {
+    const auto select = [](const Doubles& scores, double logit_margin, size_t max_selected) {
         Ints selected(max_selected);
         selected.resize(
-            select_classes(scores.data(), scores.size(), reach, max_selected, selected.data()));
+            select_classes(scores.data(), scores.size(), logit_margin, max_selected, selected.data()));
         return selected;
     };
     CHECK((select({1, 5, 4, 3}, 1.5, 4) == Ints{1, 2}));
@@ -156,19 +156,19 @@ static void test_a_tree_descends_to_its_leaf() {
 }
 
 static void test_a_shortlist_is_decided_by_its_pairs() {
-    // All classes are within reach; the pairs prefer 1 to 0, 0 to 2 and 1 to 2.
+    // All classes are within logit_margin; the pairs prefer 1 to 0, 0 to 2 and 1 to 2.
     const Maps shared = linear_maps({{0, 0, 1}}, {{2, 1, 0}});
     const Maps pairs = linear_maps({{0}, {0}, {0}}, {{1}, {-1}, {-1}});
     Rule rule = rule_of(Rule::Kind::shortlist);
     rule.max_selected = 3;
-    rule.reach = 5;
-    rule.trust = 1;
+    rule.logit_margin = 5;
+    rule.pair_weight = 1;
     for (bool by_vote : {true, false}) {
         rule.by_vote = by_vote;
-        // At 100 only class 2 is within reach, and no pair is evaluated.
+        // At 100 only class 2 is within logit_margin, and no pair is evaluated.
         CHECK((classify(Classifier(shared, &pairs, rule, {}), {0, 100}) == Ints{1, 2}));
     }
-    rule.trust = 0;  // the scores of the shared map alone
+    rule.pair_weight = 0;  // the scores of the shared map alone
     CHECK((classify(Classifier(shared, &pairs, rule, {}), {0, 100}) == Ints{0, 2}));
 }
 
@@ -222,7 +222,7 @@ int main() {
     test_the_lowest_class_wins_a_tie_of_votes();
     test_coupling_recovers_consistent_probabilities();
     test_coupling_reports_a_tie();
-    test_a_shortlist_has_the_classes_within_reach();
+    test_a_shortlist_has_the_classes_within_the_margin();
     test_one_map_gives_the_class_of_its_highest_value();
     test_pairs_vote();
     test_coupled_pairs_ask_the_tie_breaker_only_in_a_tie();

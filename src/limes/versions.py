@@ -7,7 +7,7 @@ from pathlib import Path
 
 from joblib import cpu_count
 
-from limes._core import cpu_path, cpu_paths, thread_count
+from limes._core import simd_level, simd_levels, thread_count
 
 PACKAGES = ("limes", "numpy", "scipy", "scikit-learn", "joblib", "threadpoolctl")
 # Packages that every result depends on.
@@ -26,8 +26,8 @@ def versions() -> dict[str, str]:
         "python": platform.python_version(),
         **{name: _version(name) for name in PACKAGES},
         "platform": platform.platform(),
-        "SIMD level": cpu_path(),
-        "SIMD levels": ", ".join(cpu_paths()),
+        "SIMD level": simd_level(),
+        "SIMD levels": ", ".join(simd_levels()),
         "threads": str(thread_count(-1)),
     }
 
@@ -62,7 +62,7 @@ def machine() -> str:
     >>> machine()  # doctest: +SKIP
     'AMD EPYC, 2 processors, avx2'
     """
-    return f"{_processor()}, {cpu_count()} processors, {cpu_path()}"
+    return f"{_processor()}, {cpu_count()} processors, {simd_level()}"
 
 
 def _processor() -> str:

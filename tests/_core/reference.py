@@ -37,8 +37,8 @@ def nearest(spec, X, index=0):
 
 def point_values(spec, X, index=0):
     """Values of the linear functions of every point: (n_rows, n_points, n_values)."""
-    _, _, functions, offsets = spec.maps[index]
-    return np.einsum("nk,ick->nic", X.astype(float) - spec.center, functions) + offsets
+    _, _, slopes, offsets = spec.maps[index]
+    return np.einsum("nk,ick->nic", X.astype(float) - spec.center, slopes) + offsets
 
 
 def blend_weights(all_scores, blend):

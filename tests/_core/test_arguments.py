@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from limes._core import Classifier, Maps, cpu_path, cpu_paths
+from limes._core import Classifier, Maps, simd_level, simd_levels
 from tests._core.reference import random_spec
 
 
@@ -97,7 +97,7 @@ def test_a_wrong_place_for_values_raises(maps, out, error):
 
 
 @pytest.mark.parametrize(
-    ("which", "error"),
+    ("map_numbers", "error"),
     [
         (np.zeros((4, 2)), TypeError),
         (np.zeros((4, 2), dtype=np.int64), TypeError),
@@ -106,16 +106,16 @@ def test_a_wrong_place_for_values_raises(maps, out, error):
         (np.full((4, 2), -2, dtype=np.int32), ValueError),
     ],
 )
-def test_wrong_map_numbers_raise(maps, which, error):
-    with pytest.raises(error, match="which must"):
-        maps.decide_some(np.zeros((4, 3)), which)
+def test_wrong_map_numbers_raise(maps, map_numbers, error):
+    with pytest.raises(error, match="map_numbers must"):
+        maps.decide_selected(np.zeros((4, 3)), map_numbers)
 
 
 def test_maps_of_unequal_width_cannot_be_chosen_from():
     spec = random_spec(np.random.default_rng(0), 10, 3, n_values=2)
     spec.maps += random_spec(np.random.default_rng(0), 10, 3, n_maps=2).maps
     with pytest.raises(ValueError, match="equally many"):
-        spec.build().decide_some(np.zeros((4, 3)), np.zeros((4, 1), dtype=np.int32))
+        spec.build().decide_selected(np.zeros((4, 3)), np.zeros((4, 1), dtype=np.int32))
 
 
 @pytest.mark.parametrize("number", [-1, 1, 10**6])
@@ -179,7 +179,7 @@ def test_parts_with_too_few_dimensions_raise(part):
         (np.zeros(3), [parts(n_values=1)], {"pairs": [[0, -1]]}, "pairs must hold class numbers"),
         (np.full(3, np.nan), [parts()], {}, "must be finite"),
         (np.full(3, 1e300), [parts()], {}, "double=True"),
-        (np.zeros(3), [parts()], {"cpu": "abacus"}, "cpu must be one of"),
+        (np.zeros(3), [parts()], {"level": "abacus"}, "level must be one of"),
     ],
 )
 def test_maps_that_make_no_sense_raise(center, maps, options, message):
@@ -231,21 +231,26 @@ def run_python(code, **variables):
     )
 
 
-@pytest.mark.parametrize("path", cpu_paths())
-def test_the_environment_forces_a_path(path):
-    code = "from limes import _core; print(_core.cpu_path())"
-    assert run_python(code, LIMES_CPU=path).stdout.strip() == path
+@pytest.mark.parametrize("path", simd_levels())
+def test_the_environment_forces_a_level(path):
+    code = "from limes import _core; print(_core.simd_level())"
+    assert run_python(code, LIMES_SIMD=path).stdout.strip() == path
 
 
 @pytest.mark.parametrize(
     "code", ["import limes._core", "from limes import accelerate", "import limes; limes.BorderMap"]
 )
-def test_an_unknown_path_in_the_environment_stops_the_import(code):
-    answer = run_python(code, LIMES_CPU="abacus")
+def test_an_unknown_level_in_the_environment_stops_the_import(code):
+    answer = run_python(code, LIMES_SIMD="abacus")
     assert answer.returncode != 0
-    assert "ImportError: LIMES_CPU must be one of" in answer.stderr
+    assert "ImportError: LIMES_SIMD must be one of" in answer.stderr
     assert "got 'abacus'" in answer.stderr
 
 
-def test_the_path_in_use_is_one_of_those_available():
-    assert cpu_path() in cpu_paths()
+def test_the_old_variable_is_refused_with_its_new_name():
+    answer = run_python("import limes._core", LIMES_CPU="generic")
+    assert "LIMES_CPU is now called LIMES_SIMD" in answer.stderr
+
+
+def test_the_level_in_use_is_one_of_those_available():
+    assert simd_level() in simd_levels()

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from limes._core import cpu_paths, split_common_slopes
+from limes._core import simd_levels, split_common_slopes
 from tests._core import reference as definition
 from tests._core.reference import factored_spec, normal, random_spec, small_integers
 
-PATHS = cpu_paths()
+PATHS = simd_levels()
 
 
 # Small and dense, small but with too many functions for that, and large.
@@ -26,8 +26,8 @@ def test_functions_that_share_a_part_follow_the_definition(path, shape, blend):
     assert split_common_slopes(spec.maps[0][2], projection, blend) is not None
     X = spec.center + normal(rng, (150, n_features))
     expected = definition.decide(spec, X)
-    assert_allclose(spec.build(cpu=path, double=True).decide(X), expected, rtol=1e-7, atol=1e-7)
-    assert_allclose(spec.build(cpu=path).decide(X), expected, rtol=1e-3, atol=1e-3)
+    assert_allclose(spec.build(level=path, double=True).decide(X), expected, rtol=1e-7, atol=1e-7)
+    assert_allclose(spec.build(level=path).decide(X), expected, rtol=1e-3, atol=1e-3)
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -40,7 +40,7 @@ def test_a_row_alone_has_the_values_that_it_has_among_others(path, shape, double
     plain = random_spec(rng, n_points, n_features, n_values=n_values, blend=8)
     X = normal(rng, (60, n_features)).astype(np.float32)
     for spec in (shared, plain):
-        maps = spec.build(cpu=path, double=double)
+        maps = spec.build(level=path, double=double)
         alone = np.concatenate([maps.decide(row[None]) for row in X])
         assert_array_equal(alone, maps.decide(X))
 
@@ -49,10 +49,12 @@ def test_a_row_alone_has_the_values_that_it_has_among_others(path, shape, double
 def test_rows_that_name_their_maps_have_the_same_values(path):
     rng = np.random.default_rng(5)
     spec = factored_spec(rng, 40, 60, 6, n_maps=3)
-    maps, X = spec.build(cpu=path), normal(rng, (200, 60))
-    which = rng.integers(0, 3, size=(200, 1)).astype(np.int32)
+    maps, X = spec.build(level=path), normal(rng, (200, 60))
+    map_numbers = rng.integers(0, 3, size=(200, 1)).astype(np.int32)
     every = maps.decide(X)
-    assert_array_equal(maps.decide_some(X, which)[:, 0], np.take_along_axis(every, which, axis=1))
+    assert_array_equal(
+        maps.decide_selected(X, map_numbers)[:, 0], np.take_along_axis(every, map_numbers, axis=1)
+    )
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -61,11 +63,11 @@ def test_rows_that_name_their_maps_have_the_same_values(path):
 def test_points_equally_near_share_evenly_the_lowest_indices_first(path, double, n_points):
     rng = np.random.default_rng(6)
     spec = random_spec(rng, n_points, 3, draw=small_integers, n_values=2, blend=8)
-    _, _, functions, offsets = spec.maps[0]
+    _, _, slopes, offsets = spec.maps[0]
     points = np.repeat(small_integers(rng, (1, 3)), n_points, axis=0)
-    spec.maps[0] = (points, 0.5 * np.sum(points**2, axis=1), functions, offsets)
+    spec.maps[0] = (points, 0.5 * np.sum(points**2, axis=1), slopes, offsets)
     X = small_integers(rng, (70, 3))
-    values = spec.build(cpu=path, double=double).decide(X)
+    values = spec.build(level=path, double=double).decide(X)
     assert_allclose(values, definition.point_values(spec, X)[:, :8].mean(axis=1), atol=1e-4)
 
 
@@ -74,7 +76,7 @@ def test_points_equally_near_share_evenly_the_lowest_indices_first(path, double,
 def test_one_row_with_a_nan_leaves_the_others_alone(path, n_points):
     rng = np.random.default_rng(7)
     spec = random_spec(rng, n_points, 4, n_values=2, blend=8)
-    maps, X = spec.build(cpu=path), normal(rng, (50, 4))
+    maps, X = spec.build(level=path), normal(rng, (50, 4))
     expected = maps.decide(X)
     X[13, 2] = np.nan
     values = maps.decide(X)
@@ -97,8 +99,8 @@ def test_functions_are_not_factored_where_that_would_cost_digits():
     rng = np.random.default_rng(9)
     projection = np.column_stack([np.ones(40), np.ones(40) + 1e-9 * normal(rng, 40)])
     local = 1e6 * normal(rng, (10, 1, 2)) * [1.0, -1.0]
-    functions = local @ projection.T - local.sum(axis=2, keepdims=True)
-    assert split_common_slopes(functions, projection, 8) is None
+    slopes = local @ projection.T - local.sum(axis=2, keepdims=True)
+    assert split_common_slopes(slopes, projection, 8) is None
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -110,5 +112,5 @@ def test_rows_far_out_have_the_values_of_float64(path, n_points, size):
     points = normal(rng, (n_points, 3)) * min(size, 1.0)
     spec.maps[0] = (points, 0.5 * np.sum(points**2, axis=1), *spec.maps[0][2:])
     X = normal(rng, (50, 3)) * size
-    values = spec.build(cpu=path).decide(X)
-    assert_allclose(values, spec.build(cpu=path, double=True).decide(X), rtol=2e-3, atol=1e-3)
+    values = spec.build(level=path).decide(X)
+    assert_allclose(values, spec.build(level=path, double=True).decide(X), rtol=2e-3, atol=1e-3)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from limes._core import Classifier, _native, cpu_paths
+from limes._core import Classifier, _native, simd_levels
 from tests._core.reference import random_spec
 
 PAIRS = [[0, 1], [0, 2], [1, 2]]
@@ -35,7 +35,7 @@ RULES = {
     "vote": lambda **options: Classifier(build(3, pairs=PAIRS, **options)),
     "highest": lambda **options: Classifier(build(3, **options), "highest"),
     "coupled": lambda **options: Classifier(build(3, **options), "coupled"),
-    "walk": lambda **options: Classifier(build(2, **options), "walk", children=TREE),
+    "descend": lambda **options: Classifier(build(2, **options), "descend", children=TREE),
     "shortlist": shortlist,
 }
 
@@ -49,7 +49,7 @@ def classifier(request):
 @pytest.mark.parametrize("double", [False, True])
 def test_every_path_names_the_same_classes(rule, double):
     X = np.random.default_rng(0).normal(size=(500, 3))
-    answers = [RULES[rule](cpu=path, double=double).classify(X) for path in cpu_paths()]
+    answers = [RULES[rule](level=path, double=double).classify(X) for path in simd_levels()]
     for answer in answers[1:]:
         assert_array_equal(answer, answers[0])
 
@@ -75,22 +75,22 @@ def test_the_layout_of_rows_does_not_matter(classifier, dtype):
 
 def test_no_rows_have_no_labels(classifier):
     assert classifier.classify(np.empty((0, 3))).shape == (0,)
-    assert classifier.first_beyond(np.empty((0, 3))) == -1
+    assert classifier.first_out_of_range(np.empty((0, 3))) == -1
     assert classifier.predictor()(np.empty((0, 3))) == []
 
 
 @pytest.mark.parametrize("layout", [np.ascontiguousarray, np.asfortranarray])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_the_first_row_beyond_the_range_is_found(classifier, layout, dtype):
-    power = classifier._native.range
+    power = classifier._native.max_exponent
     for place, value in itertools.product(
         (0, 63, 64, 130, 199), (np.nan, -np.inf, 2.0**power * 1.5)
     ):
         X = layout(np.zeros((200, 3), dtype=dtype))
         X[place:, 2] = value
-        assert classifier.first_beyond(X) == place
-        assert classifier.first_beyond(X[:place]) == -1
-    assert classifier.first_beyond(np.full((9, 3), 2.0**power, dtype=dtype)) == -1
+        assert classifier.first_out_of_range(X) == place
+        assert classifier.first_out_of_range(X[:place]) == -1
+    assert classifier.first_out_of_range(np.full((9, 3), 2.0**power, dtype=dtype)) == -1
 
 
 def test_maps_of_numbers_that_leave_no_room_still_answer():
@@ -103,7 +103,7 @@ def test_maps_of_numbers_that_leave_no_room_still_answer():
     plain = Classifier(spec.build(double=True))
     spec.maps = [tuple(1e307 * part for part in spec.maps[0])]
     classifier = Classifier(spec.build(double=True))
-    expected = plain.classify(classifier.within(rows))
+    expected = plain.classify(classifier.scale_into_range(rows))
     assert set(expected) == {0, 1}
     assert_array_equal(classifier.classify(rows), expected)
     assert classifier.predictor()(rows) == classifier.classify(rows).tolist()
@@ -127,7 +127,7 @@ def test_wrong_rows_raise(classifier, X, error):
     with pytest.raises(error, match="X must"):
         classifier.classify(X)
     with pytest.raises(error, match="X must"):
-        classifier.first_beyond(X)
+        classifier.first_out_of_range(X)
 
 
 def table(classifier):
@@ -179,13 +179,25 @@ def test_wrong_labels_raise(classifier):
         ((3, "own", None, None, None, None), ValueError, "use decide"),
         ((2, "coupled", None, None, None, None), ValueError, "all pairs of classes"),
         ((3, "highest", 3, None, None, None), ValueError, "pairs are for a shortlist"),
-        ((2, "walk", None, None, None, None), TypeError, "children must be an array"),
-        ((3, "walk", None, TREE, None, None), ValueError, "children must have shape"),
-        ((2, "walk", None, TREE.astype(np.int64), None, None), TypeError, "children must be int32"),
-        ((2, "walk", None, TREE - 1, None, None), ValueError, "children must lead to later maps"),
-        ((2, "walk", None, TREE + 2, None, None), ValueError, "children must lead to later maps"),
+        ((2, "descend", None, None, None, None), TypeError, "children must be an array"),
+        ((3, "descend", None, TREE, None, None), ValueError, "children must have shape"),
         (
-            (2, "walk", None, np.array([[0, -1], [-2, -3]], np.int32), None, None),
+            (2, "descend", None, TREE.astype(np.int64), None, None),
+            TypeError,
+            "children must be int32",
+        ),
+        (
+            (2, "descend", None, TREE - 1, None, None),
+            ValueError,
+            "children must lead to later maps",
+        ),
+        (
+            (2, "descend", None, TREE + 2, None, None),
+            ValueError,
+            "children must lead to later maps",
+        ),
+        (
+            (2, "descend", None, np.array([[0, -1], [-2, -3]], np.int32), None, None),
             ValueError,
             "later",
         ),
@@ -193,7 +205,7 @@ def test_wrong_labels_raise(classifier):
         ((1, "shortlist", 3, None, None, None), TypeError, "must be a tuple"),
         ((1, "shortlist", 3, None, (2, "a", 0.5), None), TypeError, r"got \(2, 'a', 0.5\)"),
         ((1, "shortlist", 3, None, (0, 1.0, 0.5), None), ValueError, "at least 1 class"),
-        ((1, "shortlist", 3, None, (2, np.nan, 0.5), None), ValueError, "finite reach"),
+        ((1, "shortlist", 3, None, (2, np.nan, 0.5), None), ValueError, "finite margin"),
         ((1, "shortlist", 3, None, (2, 1.0, 0.5), None), ValueError, "pairs must be 0 maps"),
         ((3, "shortlist", 3, None, (2, 1.0, 0.5), None), ValueError, "one map for all classes"),
     ],
@@ -225,11 +237,11 @@ def test_a_referee_that_fails_leaves_the_first_class():
     spec.maps = 3 * [flat]
     asked = []
 
-    def referee(values):
+    def tie_breaker(values):
         asked.append(values)
         return [2, "no", 7, -1][(len(asked) - 1) % 4]
 
-    classifier = Classifier(spec.build(), "coupled", referee=referee)
+    classifier = Classifier(spec.build(), "coupled", tie_breaker=tie_breaker)
     assert_array_equal(classifier.classify(np.zeros((4, 3))), [2, 0, 0, 0])
     assert classifier.predictor()([0.0, 0.0, 0.0]) == 2
     assert asked == 5 * [[0.0, 0.0, 0.0]]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from limes._core import Maps, cpu_paths
+from limes._core import Maps, simd_levels
 from tests._core import reference as definition
 from tests._core.reference import (
     log_uniform,
@@ -15,7 +15,7 @@ from tests._core.reference import (
     small_integers,
 )
 
-PATHS = cpu_paths()
+PATHS = simd_levels()
 
 
 def far_from_zero(rng, spec, X):
@@ -29,8 +29,8 @@ def subnormal_rows(rng, spec, X):
 
 
 def subnormal_weights(rng, spec, X):
-    weights, biases, functions, offsets = spec.maps[0]
-    spec.maps[0] = (weights * 1e-39, biases * 1e-39, functions, offsets)
+    weights, biases, slopes, offsets = spec.maps[0]
+    spec.maps[0] = (weights * 1e-39, biases * 1e-39, slopes, offsets)
     return X
 
 
@@ -78,7 +78,7 @@ def test_random_maps_give_the_nearest_point_of_the_definition_on_every_path(
             # Where no rounding can matter the point is given; elsewhere every rounding counts.
             expected[is_close] = rounded_nearest(spec, X[is_close], dtype, path)
             assert np.all(allowed[np.arange(len(X)), expected])
-            assert_array_equal(spec.build(cpu=path, double=double).nearest(rows), expected)
+            assert_array_equal(spec.build(level=path, double=double).nearest(rows), expected)
         if is_exact:
             assert_array_equal(expected, definition.nearest(spec, X))
 
@@ -90,7 +90,7 @@ def test_large_maps_of_integers_give_the_lowest_index(path, double, shape):
     rng = np.random.default_rng(sum(shape))
     spec = random_spec(rng, *shape, draw=small_integers)
     X = small_integers(rng, (61, shape[1])).astype(np.float32)
-    chosen = spec.build(cpu=path, double=double).nearest(X)
+    chosen = spec.build(level=path, double=double).nearest(X)
     assert_array_equal(chosen, definition.nearest(spec, X))
 
 
@@ -100,7 +100,7 @@ def test_equal_points_give_the_lowest_index(path):
     spec = definition.Spec(
         np.zeros(3), [(weights, np.full(40, 1.5), np.zeros((40, 1, 3)), np.zeros((40, 1)))]
     )
-    assert_array_equal(spec.build(cpu=path).nearest(np.ones((50, 3))), np.zeros(50))
+    assert_array_equal(spec.build(level=path).nearest(np.ones((50, 3))), np.zeros(50))
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -113,7 +113,7 @@ def test_a_projection_moves_the_search_to_fewer_directions(path, double):
             rng, log_uniform(rng, 200), n_features, draw=small_integers, projection=projection
         )
         X = spec.center + small_integers(rng, (70, n_features))
-        chosen = spec.build(cpu=path, double=double).nearest(X)
+        chosen = spec.build(level=path, double=double).nearest(X)
         assert_array_equal(chosen, definition.nearest(spec, X))
 
 
@@ -123,7 +123,7 @@ def test_a_row_has_the_same_answer_alone_in_any_batch_and_layout(path, double):
     rng = np.random.default_rng(5)
     for _ in range(20):
         spec = random_spec(rng, n_values=2)
-        maps = spec.build(cpu=path, double=double)
+        maps = spec.build(level=path, double=double)
         X = spec.center + rng.normal(size=(67, len(spec.center)))
         together = maps.nearest(X)
         assert_array_equal([maps.nearest(row[None])[0] for row in X], together)
@@ -150,7 +150,7 @@ def test_zero_rows_give_zero_answers():
 def test_a_row_with_a_nan_gets_point_0_and_nan_values(path, blend):
     rng = np.random.default_rng(7)
     spec = random_spec(rng, 30, 6, n_values=2, blend=blend)
-    maps = spec.build(cpu=path)
+    maps = spec.build(level=path)
     X = rng.normal(size=(60, 6))
     expected = maps.decide(X)
     X[::7, 2] = np.nan
@@ -164,7 +164,7 @@ def test_a_row_with_a_nan_gets_point_0_and_nan_values(path, blend):
 def test_infinite_and_overflowing_rows_stay_in_bounds(path):
     rng = np.random.default_rng(9)
     for blend in (1, 4):
-        maps = random_spec(rng, 30, 6, blend=blend).build(cpu=path)
+        maps = random_spec(rng, 30, 6, blend=blend).build(level=path)
         X = rng.choice([0.0, 1.0, np.inf, -np.inf, 1e308, np.nan], size=(200, 6))
         X[::9] = X[::9] == 0.0
         is_plain = np.all((X == 0) | (X == 1), axis=1)

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from limes._core import cpu_paths
-from limes._core.packing import FEWEST_POINTS, cluster_points
+from limes._core import simd_levels
+from limes._core.packing import MIN_POINTS, cluster_points
 from tests._core.reference import Spec, normal, random_spec, small_integers
 
-PATHS = cpu_paths()
+PATHS = simd_levels()
 
 
 def clustered(rng, n_rows, n_features):
@@ -22,15 +22,15 @@ def distance_spec(points, *, scale=1.0, center=0.0):
     n_points, n_features = points.shape
     weights = (points - center) / scale**2
     biases = 0.5 * np.sum(((points - center) / scale) ** 2, axis=1)
-    functions, offsets = np.ones((n_points, 1, n_features)), np.zeros((n_points, 1))
-    return Spec(np.full(n_features, float(center)), [(weights, biases, functions, offsets)])
+    slopes, offsets = np.ones((n_points, 1, n_features)), np.zeros((n_points, 1))
+    return Spec(np.full(n_features, float(center)), [(weights, biases, slopes, offsets)])
 
 
 def assert_grouping_changes_nothing(spec, X, path, double):
     weights, biases, _, _ = spec.maps[0]
     assert cluster_points(weights, biases) is not None
-    grouped = spec.build(cpu=path, double=double)
-    plain = spec.build(cpu=path, double=double, grouped=False)
+    grouped = spec.build(level=path, double=double)
+    plain = spec.build(level=path, double=double, grouped=False)
     assert_array_equal(grouped.nearest(X), plain.nearest(X))
     assert_array_equal(grouped.decide(X), plain.decide(X))
 
@@ -90,7 +90,7 @@ def test_rows_that_are_nan_or_infinite_are_searched_as_without_groups(path):
     spec = distance_spec(clustered(rng, 1200, 3))
     X = clustered(rng, 600, 3)
     X[::50, 1] = rng.choice([np.nan, np.inf, -np.inf, 1e30], size=12)
-    grouped, plain = spec.build(cpu=path), spec.build(cpu=path, grouped=False)
+    grouped, plain = spec.build(level=path), spec.build(level=path, grouped=False)
     assert_array_equal(grouped.nearest(X), plain.nearest(X))
 
 
@@ -103,7 +103,7 @@ def test_scores_that_are_no_distances_are_not_grouped():
 
 
 def test_small_maps_are_not_grouped():
-    spec = random_spec(np.random.default_rng(7), FEWEST_POINTS - 1, 3)
+    spec = random_spec(np.random.default_rng(7), MIN_POINTS - 1, 3)
     assert cluster_points(*spec.maps[0][:2]) is None
 
 

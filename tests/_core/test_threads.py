@@ -20,12 +20,12 @@ def test_threads_do_not_change_a_bit(double, options):
     rng = np.random.default_rng(0)
     maps = random_spec(rng, 150, 9, n_maps=2, n_values=2, **options).build(double=double)
     X = rng.normal(size=(20_011, 9))
-    which = rng.integers(0, 2, size=(len(X), 1)).astype(np.int32)
+    map_numbers = rng.integers(0, 2, size=(len(X), 1)).astype(np.int32)
     for n_threads in (2, 3, 8):
         assert_array_equal(maps.nearest(X, n_threads=n_threads), maps.nearest(X))
         assert_array_equal(maps.decide(X, n_threads=n_threads), maps.decide(X))
-        some = maps.decide_some(X, which, n_threads=n_threads)
-        assert_array_equal(some, maps.decide_some(X, which))
+        some = maps.decide_selected(X, map_numbers, n_threads=n_threads)
+        assert_array_equal(some, maps.decide_selected(X, map_numbers))
 
 
 def test_votes_do_not_depend_on_threads():

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from limes._core import _native, cpu_paths
+from limes._core import _native, simd_levels
 
-PARAMETERS = ("components", "points", "slopes", "levels", "base_slopes", "base_levels")
+PARAMETERS = ("components", "points", "slopes", "offsets", "base_slopes", "base_offsets")
 RADIUS = 1.7
 
 
@@ -30,17 +30,17 @@ class Problem:
             "components": normal(n_search, n_features) if n_search != n_features else None,
             "points": normal(n_points, n_search),
             "slopes": normal(n_points, n_outputs, n_search),
-            "levels": normal(n_points, n_outputs),
+            "offsets": normal(n_points, n_outputs),
             "base_slopes": normal(n_outputs, n_features),
-            "base_levels": normal(n_outputs),
+            "base_offsets": normal(n_outputs),
         }
 
     def values(self, parameters):
         """Return the values of all rows, as the trainer defines them."""
-        components, points, slopes, levels, base_slopes, base_levels = parameters.values()
+        components, points, slopes, offsets, base_slopes, base_offsets = parameters.values()
         x = self.rows.astype(np.float64)
         z = x if components is None else x @ components.T
-        values = base_levels + x @ base_slopes.T
+        values = base_offsets + x @ base_slopes.T
         if len(points) == 1:
             return values
         scores = 0.5 * np.sum((z[:, None] - points) ** 2, axis=2)
@@ -50,7 +50,7 @@ class Problem:
         weights /= weights.sum(axis=1, keepdims=True)
         near = near[:, :-1]
         shift = (z[:, None] - self.anchors[near]) / RADIUS
-        local = levels[near] + np.einsum("nkqr,nkr->nkq", slopes[near], shift)
+        local = offsets[near] + np.einsum("nkqr,nkr->nkq", slopes[near], shift)
         return values + np.einsum("nk,nkq->nq", weights, local)
 
     def loss(self, parameters):
@@ -109,7 +109,7 @@ SHAPES = [
 ]
 
 
-@pytest.mark.parametrize("path", cpu_paths())
+@pytest.mark.parametrize("path", simd_levels())
 @pytest.mark.parametrize("shape", SHAPES)
 def test_the_loss_is_the_weighted_cross_entropy(path, shape):
     problem = Problem(*shape)
@@ -123,7 +123,7 @@ def test_gradients_agree_with_central_differences(shape, name):
     if problem.parameters[name] is None:
         return
     expected = problem.differences(name)
-    for path in cpu_paths():
+    for path in simd_levels():
         assert_allclose(problem.native(path)[1][name], expected, rtol=1e-4, atol=2e-6)
 
 

@@ -3,11 +3,11 @@
 import itertools
 
 import numpy as np
-import reference as definition
 from numpy.testing import assert_allclose, assert_array_equal
-from reference import factored_spec, normal, random_spec, small_integers
 
-from limes._core import Classifier, cpu_paths
+from limes._core import Classifier, simd_levels
+from tests._core import reference as definition
+from tests._core.reference import factored_spec, normal, random_spec, small_integers
 
 
 def check(path, double, blend, n_points, projection):
@@ -15,15 +15,15 @@ def check(path, double, blend, n_points, projection):
     spec = random_spec(
         rng, n_points, 11, draw=small_integers, n_maps=2, blend=blend, projection=projection
     )
-    maps = spec.build(cpu=path, double=double, pairs=[[0, 1], [1, 2]])
-    which = rng.integers(-1, 2, size=(31, 2)).astype(np.int32)
+    maps = spec.build(level=path, double=double, pairs=[[0, 1], [1, 2]])
+    map_numbers = rng.integers(-1, 2, size=(31, 2)).astype(np.int32)
     for dtype in (np.float32, np.float64):
         X = small_integers(rng, (31, 11)).astype(dtype)
         assert_array_equal(maps.nearest(X, index=1), definition.nearest(spec, X, 1))
         expected = definition.decide(spec, X)
         assert_allclose(maps.decide(X[:, ::-1].copy()[:, ::-1]), expected, rtol=1e-4, atol=1e-4)
-        some = maps.decide_some(X, which)[..., 0]
-        assert_array_equal(np.isnan(some), which < 0)
+        some = maps.decide_selected(X, map_numbers)[..., 0]
+        assert_array_equal(np.isnan(some), map_numbers < 0)
         check_rule(Classifier(maps), X)
 
 
@@ -40,7 +40,7 @@ def check_rule(classifier, X):
 
 def check_rules(path, double, projection):
     rng = np.random.default_rng(5)
-    options = {"cpu": path, "double": double, "projection": projection, "blend": 2}
+    options = {"level": path, "double": double, "projection": projection, "blend": 2}
     shared, pairs, forks = (
         random_spec(rng, 20, 11, draw=small_integers, n_maps=n, n_values=m, projection=projection)
         for n, m in ((1, 3), (3, 1), (2, 1))
@@ -48,8 +48,8 @@ def check_rules(path, double, projection):
     some = {"pairs": pairs.build(**options), "shortlist": (3, 4.0, 0.5)}
     X = small_integers(rng, (61, 11))
     check_rule(Classifier(pairs.build(**options), "highest"), X)
-    check_rule(Classifier(pairs.build(**options), "coupled", referee=lambda values: 1), X)
-    check_rule(Classifier(forks.build(**options), "walk", children=[[-2, 1], [-1, -3]]), X)
+    check_rule(Classifier(pairs.build(**options), "coupled", tie_breaker=lambda values: 1), X)
+    check_rule(Classifier(forks.build(**options), "descend", children=[[-2, 1], [-1, -3]]), X)
     for rule in ("shortlist", "coupled shortlist"):
         check_rule(Classifier(shared.build(**options), rule, **some), X)
 
@@ -58,7 +58,7 @@ def check_groups(path, double):
     rng = np.random.default_rng(0)
     spec = random_spec(rng, 1100, 2, draw=small_integers)
     X = small_integers(rng, (60, 2))
-    chosen = spec.build(cpu=path, double=double).nearest(X)
+    chosen = spec.build(level=path, double=double).nearest(X)
     assert_array_equal(chosen, definition.nearest(spec, X))
 
 
@@ -67,7 +67,7 @@ def check_factors(path, double):
     rng = np.random.default_rng(7)
     for n_points, n_values in ((20, 2), (110, 1)):
         spec = factored_spec(rng, n_points, 30, 4, n_values=n_values)
-        maps, X = spec.build(cpu=path, double=double), normal(rng, (31, 30))
+        maps, X = spec.build(level=path, double=double), normal(rng, (31, 30))
         assert_allclose(maps.decide(X), definition.decide(spec, X), rtol=1e-2, atol=1e-3)
         assert_array_equal(maps.decide(X[:1]), maps.decide(X)[:1])
 
@@ -75,7 +75,7 @@ def check_factors(path, double):
 def check_threads(path, double):
     """Enough work for a second thread."""
     rng = np.random.default_rng(6)
-    maps = random_spec(rng, 500, 30, draw=small_integers, blend=3).build(cpu=path, double=double)
+    maps = random_spec(rng, 500, 30, draw=small_integers, blend=3).build(level=path, double=double)
     X = small_integers(rng, (900, 30))
     assert_array_equal(maps.decide(X, n_threads=2), maps.decide(X))
     classifier = Classifier(maps)
@@ -84,11 +84,11 @@ def check_threads(path, double):
 
 if __name__ == "__main__":
     projections = [None, np.eye(11)[:, :5]]
-    for case in itertools.product(cpu_paths(), [False, True], [1, 3], [1, 37], projections):
+    for case in itertools.product(simd_levels(), [False, True], [1, 3], [1, 37], projections):
         check(*case)
-    for case in itertools.product(cpu_paths(), [False, True], projections):
+    for case in itertools.product(simd_levels(), [False, True], projections):
         check_rules(*case)
-    for case in itertools.product(cpu_paths(), [False, True]):
+    for case in itertools.product(simd_levels(), [False, True]):
         check_groups(*case)
         check_factors(*case)
         check_threads(*case)

@@ -27,7 +27,7 @@ def make_lessons(function, n_features=2, n_rows=2000):
 
 def decide(fitted, rows, blend):
     """Return the logits of a map by their definition, in NumPy."""
-    slopes, offsets = fitted.functions()
+    slopes, offsets = fitted.linear_functions()
     scores = 0.5 * np.square(rows[:, None] - fitted.points).sum(axis=2)
     order = np.argsort(scores, axis=1)[:, : blend + 1]
     near = np.take_along_axis(scores, order, axis=1)
@@ -40,7 +40,7 @@ def decide(fitted, rows, blend):
 def test_one_point_learns_a_linear_source():
     _, _, transfer_set = make_lessons(lambda X: X @ [1.0, -2.0] + 0.5)
     fitted = fit_map(transfer_set, n_points=1, blend=1, rng=np.random.default_rng(1))
-    slopes, offsets = fitted.functions()
+    slopes, offsets = fitted.linear_functions()
     assert_allclose(slopes[0, 0], [2.0, -4.0], rtol=0.02)
     assert_allclose(offsets[0, 0], 1.0, rtol=0.03)
 
@@ -146,7 +146,7 @@ def test_wide_rows_are_searched_in_few_components():
     transfer_set = build_transfer_set(source, rows, rng=rng)
     assert transfer_set.components.shape == (120, 32)
     fitted = fit_map(transfer_set, n_points=4, blend=2, rng=rng)
-    slopes, _ = fitted.functions()
+    slopes, _ = fitted.linear_functions()
     assert slopes.shape == (4, 1, 120)
 
 

@@ -13,8 +13,8 @@ from sklearn.svm import SVC, LinearSVC
 from limes.agf import AGFClassifier, KernelDensityClassifier
 from limes.libsvm import LibsvmClassifier
 from limes.libsvm.training import standardizer
-from limes.model.svm import TrainedSvm
 from limes.source_file import read_source, write_source
+from limes.sources.svm import svm_from_sklearn
 
 
 def seeds():
@@ -33,7 +33,7 @@ def seeds():
 
 def svm(X, y):
     svc = SVC(gamma=0.5).fit(X, y)
-    return LibsvmClassifier(TrainedSvm.from_sklearn(svc), svc.classes_, sigmoids=np.ones((2, 3)))
+    return LibsvmClassifier(svm_from_sklearn(svc), svc.classes_, sigmoids=np.ones((2, 3)))
 
 
 def written(model):

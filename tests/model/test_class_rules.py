@@ -181,7 +181,7 @@ def test_many_rows_beyond_the_range_stand_among_others(rule):
     rows = draw_rows(scheme, rng, 3000).astype(np.float32)
     is_far = rng.random(len(rows)) < 0.3
     rows[is_far] = np.where(rows[is_far] == 0, 0, 3e38 * np.sign(rows[is_far]))
-    expected = scheme.class_index(scheme.values(scheme.classifier.within(rows)))
+    expected = scheme.class_index(scheme.values(scheme.classifier.scale_into_range(rows)))
     assert_array_equal(scheme.classify(rows, n_threads=2), expected)
 
 

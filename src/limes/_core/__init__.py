@@ -1,6 +1,6 @@
 """The compiled core: border maps packed for this processor, and how many threads to use."""
 
-from limes._core.hardware import cpu_path, cpu_paths, thread_count
+from limes._core.hardware import simd_level, simd_levels, thread_count
 from limes._core.kernel_sums import RbfVectors
 from limes._core.packing import split_common_slopes
 from limes._core.predict import Classifier, Maps
@@ -9,8 +9,8 @@ __all__ = [
     "Classifier",
     "Maps",
     "RbfVectors",
-    "cpu_path",
-    "cpu_paths",
+    "simd_level",
+    "simd_levels",
     "split_common_slopes",
     "thread_count",
 ]

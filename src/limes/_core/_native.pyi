@@ -5,7 +5,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-def cpu_paths() -> list[str]: ...
+def simd_levels() -> list[str]: ...
 def apply_sigmoid(numbers: NDArray[Any]) -> None: ...
 
 class Maps:
@@ -17,14 +17,14 @@ class Maps:
         blend: int,
         double: bool,
         pairs: NDArray[Any] | None,
-        cpu: str,
+        level: str,
     ) -> None: ...
     def nearest(
         self, X: NDArray[Any], out: NDArray[Any], index: int, n_threads: int, /
     ) -> None: ...
     def decide(self, X: NDArray[Any], out: NDArray[Any], n_threads: int, /) -> None: ...
-    def decide_some(
-        self, X: NDArray[Any], which: NDArray[Any], out: NDArray[Any], n_threads: int, /
+    def decide_selected(
+        self, X: NDArray[Any], map_numbers: NDArray[Any], out: NDArray[Any], n_threads: int, /
     ) -> None: ...
     @property
     def n_features(self) -> int: ...
@@ -35,7 +35,7 @@ class Maps:
     @property
     def is_double(self) -> bool: ...
     @property
-    def cpu(self) -> str: ...
+    def level(self) -> str: ...
 
 class Classifier:
     def __init__(
@@ -45,24 +45,24 @@ class Classifier:
         pairs: Maps | None,
         children: NDArray[Any] | None,
         shortlist: tuple[int, float, float] | None,
-        referee: Callable[[list[float]], int] | None,
+        tie_breaker: Callable[[list[float]], int] | None,
     ) -> None: ...
     def label(
         self, X: NDArray[Any], table: NDArray[Any], out: NDArray[Any], n_threads: int, /
     ) -> int: ...
-    def first_beyond(self, X: NDArray[Any], /) -> int: ...
+    def first_out_of_range(self, X: NDArray[Any], /) -> int: ...
     @property
     def n_features(self) -> int: ...
     @property
     def n_classes(self) -> int: ...
     @property
-    def range(self) -> int: ...
+    def max_exponent(self) -> int: ...
 
 class Predictor:
     def __init__(self, classifier: Classifier, labels: tuple[Any, ...] | None) -> None: ...
     def __call__(self, row: Any, /) -> Any: ...
 
-def fit_map(
+def train(
     rows: NDArray[Any],
     targets: NDArray[Any],
     weights: NDArray[Any],
@@ -70,9 +70,9 @@ def fit_map(
     components: NDArray[Any] | None,
     points: NDArray[Any],
     slopes: NDArray[Any],
-    levels: NDArray[Any],
+    offsets: NDArray[Any],
     base_slopes: NDArray[Any],
-    base_levels: NDArray[Any],
+    base_offsets: NDArray[Any],
     n_blended: int,
     radius: float,
     n_epochs: int,
@@ -80,7 +80,7 @@ def fit_map(
     rates: tuple[float, float, float, float],
     decay: float,
     seed: int,
-    cpu: str,
+    level: str,
 ) -> float: ...
 def loss_and_gradient(
     rows: NDArray[Any],
@@ -90,17 +90,17 @@ def loss_and_gradient(
     components: NDArray[Any] | None,
     points: NDArray[Any],
     slopes: NDArray[Any],
-    levels: NDArray[Any],
+    offsets: NDArray[Any],
     base_slopes: NDArray[Any],
-    base_levels: NDArray[Any],
+    base_offsets: NDArray[Any],
     n_blended: int,
     radius: float,
     gradients: tuple[NDArray[Any] | None, ...],
-    cpu: str,
+    level: str,
 ) -> float: ...
 
 class RbfVectors:
-    def __init__(self, vectors: NDArray[Any], gamma: float, cpu: str) -> None: ...
+    def __init__(self, vectors: NDArray[Any], gamma: float, level: str) -> None: ...
     def sums(
         self, X: NDArray[Any], weights: NDArray[Any], out: NDArray[Any], n_threads: int, /
     ) -> None: ...

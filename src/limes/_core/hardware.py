@@ -1,4 +1,4 @@
-"""SIMD level and number of threads."""
+"""The SIMD level of the compiled core, and how many threads to use."""
 
 import os
 import sys
@@ -8,46 +8,49 @@ from typing import Any
 
 from limes._core import _native
 
-VARIABLE = "LIMES_CPU"
+VARIABLE = "LIMES_SIMD"
+OLD_VARIABLE = "LIMES_CPU"
 
 
-def cpu_paths() -> list[str]:
-    """List the compiled paths that this processor can run.
+def simd_levels() -> list[str]:
+    """List the SIMD levels that this processor can run, the fastest first.
 
     Examples
     --------
-    >>> cpu_paths()[-1]
+    >>> simd_levels()[-1]
     'generic'
     """
-    return _native.cpu_paths()
+    return _native.simd_levels()
 
 
-def cpu_path() -> str:
-    """Return the compiled path in use.
+def simd_level() -> str:
+    """Return the SIMD level in use.
 
-    The environment variable ``LIMES_CPU`` forces one of ``cpu_paths()``. It is read when the core
-    is first needed, as `limes` imports its parts; anything else in it is an ``ImportError`` there.
+    The environment variable ``LIMES_SIMD`` forces one of ``simd_levels()``. It is read when the
+    core is first imported; any other value raises an ``ImportError`` there.
 
     Examples
     --------
-    >>> cpu_path() in cpu_paths()
+    >>> simd_level() in simd_levels()
     True
     """
     return _CHOSEN
 
 
-def _choose_path(wanted: str) -> str:
-    """Return the path that the environment asks for, or the best one."""
-    paths = cpu_paths()
-    if wanted and wanted not in paths:
+def _choose_level() -> str:
+    """Return the level that the environment gives, or the fastest one."""
+    levels, level = simd_levels(), os.environ.get(VARIABLE, "")
+    if os.environ.get(OLD_VARIABLE) and not level:
+        raise ImportError(f"the environment variable {OLD_VARIABLE} is now called {VARIABLE}.")
+    if level and level not in levels:
         raise ImportError(
-            f"{VARIABLE} must be one of {paths} on this processor, got {wanted!r}. "
+            f"{VARIABLE} must be one of {levels} on this processor, got {level!r}. "
             "Unset it to take the fastest."
         )
-    return wanted or paths[0]
+    return level or levels[0]
 
 
-_CHOSEN = _choose_path(os.environ.get(VARIABLE, ""))
+_CHOSEN = _choose_level()
 
 
 def thread_count(n_jobs: int | None = None) -> int:
@@ -90,7 +93,7 @@ def _requested_threads(n_jobs: int | None) -> int:
 
 
 def check_jobs(n_jobs: Any) -> None:
-    """Refuse what is no number of jobs.
+    """Raise unless the number of jobs is valid.
 
     Examples
     --------
@@ -125,7 +128,7 @@ def _openmp_limit() -> int:
     """Return how many OpenMP threads may run, which is where threadpoolctl sets its limits."""
     try:
         from sklearn.utils._openmp_helpers import _openmp_effective_n_threads
-    except ImportError:  # private in scikit-learn: the environment still tells
+    except ImportError:  # without scikit-learn, or where its private function is gone
         first = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
         return max(1, int(first)) if first.isdigit() else sys.maxsize
     return int(_openmp_effective_n_threads())

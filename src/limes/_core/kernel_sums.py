@@ -1,4 +1,4 @@
-"""`RbfVectors`: sums of Gaussian kernels."""
+"""Sums of Gaussian kernels in the compiled core."""
 
 from typing import Any
 
@@ -6,13 +6,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from limes._core import _native
-from limes._core.hardware import cpu_path
+from limes._core.hardware import simd_level
 
 Array = NDArray[Any]
 
 
 class RbfVectors:
-    """Vectors s_i made ready for sums of exp(-gamma |x - s_i|²) over many rows.
+    """Vectors s_i, packed for sums of exp(-gamma |x - s_i|²) over many rows.
 
     The kernels of a few rows and vectors at a time stay in the processor: no array of rows by
     vectors is made, and the exponential is that of the core.
@@ -24,8 +24,8 @@ class RbfVectors:
     array([[0.]])
     """
 
-    def __init__(self, vectors: ArrayLike, gamma: float, *, cpu: str | None = None) -> None:
-        self._native = _native.RbfVectors(_plain(vectors), float(gamma), cpu or cpu_path())
+    def __init__(self, vectors: ArrayLike, gamma: float, *, level: str | None = None) -> None:
+        self._native = _native.RbfVectors(_plain(vectors), float(gamma), level or simd_level())
 
     def sums(self, X: Array, weights: ArrayLike, *, n_threads: int = 1) -> Array:
         """Return the weighted sums of the kernels of each row."""

@@ -1,4 +1,4 @@
-"""`Maps`, `Classifier`: typed face of the compiled prediction."""
+"""Prediction in the compiled core: maps, and maps with a class rule."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from limes._core import _native
-from limes._core.hardware import cpu_path
+from limes._core.hardware import simd_level
 from limes._core.packing import cluster_points, split_common_slopes
 
 Array = NDArray[Any]
@@ -16,13 +16,15 @@ Array = NDArray[Any]
 class Maps:
     """Border maps that share rows, centre and projection, packed for this processor.
 
-    With ``t = x - center`` and ``z = t @ projection`` (or ``z = t``), point i has the score
-    ``biases[i] - z @ weights[i]``; the lowest score is the nearest point, the lowest index among
-    equals. Its values are ``offsets[i, c] + functions[i, c] @ t``.
+    Each map is ``(points, biases, slopes, offsets)``. With ``t = x - center`` and
+    ``z = t @ projection`` (or ``z = t``), point i has the score ``biases[i] - z @ points[i]``; the
+    lowest score is that of the nearest point, the lowest index among equals. Its values are
+    ``offsets[i, c] + slopes[i, c] @ t``. ``blend`` nearest points are averaged, ``pairs`` are the
+    two classes that each map votes between, ``grouped=False`` searches all points of large maps.
 
     Notes
     -----
-    A row's answer does not depend on the other rows, on the number of threads or on the strides.
+    The values of a row do not depend on the other rows, on the number of threads or on strides.
     A row with a NaN gets point 0, NaN values and class 0. Rows are float32 or float64 arrays of
     any strides and are never copied.
 
@@ -44,7 +46,7 @@ class Maps:
         double: bool = False,
         pairs: ArrayLike | None = None,
         grouped: bool = True,
-        cpu: str | None = None,
+        level: str | None = None,
     ) -> None:
         plain = None if projection is None else _plain(projection)
         self._native = _native.Maps(
@@ -54,7 +56,7 @@ class Maps:
             blend,
             double,
             None if pairs is None else np.ascontiguousarray(pairs, dtype=np.int32),
-            cpu or cpu_path(),
+            level or simd_level(),
         )
 
     @property
@@ -86,25 +88,30 @@ class Maps:
         self._native.decide(X, out, n_threads)
         return out
 
-    def decide_some(
-        self, X: Array, which: Array, out: Array | None = None, *, n_threads: int = 1
+    def decide_selected(
+        self, X: Array, map_numbers: Array, out: Array | None = None, *, n_threads: int = 1
     ) -> Array:
-        """Evaluate only the maps that each row names."""
+        """Evaluate only the maps whose numbers are given for each row (-1: none)."""
         if out is None:
             n_each = self.n_values // self._native.n_maps
-            out = np.empty((*np.shape(which), n_each), dtype=self.dtype)
-        self._native.decide_some(X, which, out, n_threads)
+            out = np.empty((*np.shape(map_numbers), n_each), dtype=self.dtype)
+        self._native.decide_selected(X, map_numbers, out, n_threads)
         return out
 
 
 class Classifier:
-    """Maps and the rule that joins their values, which names the class of a row.
+    """Maps with a class rule.
+
+    Rules: "own", the largest value of a single map (with one value, class 1 where it is above
+    zero) or the most votes of maps with pairs; "highest", the largest of all values; "coupled",
+    the most probable class from maps of all pairs; "descend", the leaf of a tree with a map at each
+    node; "shortlist" and "coupled shortlist", where a map of all classes selects a few, and their
+    pairs vote or are coupled. The lowest class among equals wins.
 
     Notes
     -----
-    Far from zero, where a sum could overflow, only the direction of a row matters: a row with a
-    number above ``2.0 ** range`` is multiplied by the power of two that brings it within. A row
-    with a number that is NaN or infinite is class 0.
+    A row with a number above ``2.0 ** max_exponent``, whose sums could overflow, is multiplied by
+    the power of two that brings it into range. A row with a NaN or an infinity is class 0.
 
     Examples
     --------
@@ -121,7 +128,7 @@ class Classifier:
         pairs: Maps | None = None,
         children: ArrayLike | None = None,
         shortlist: tuple[int, float, float] | None = None,
-        referee: Callable[[list[float]], int] | None = None,
+        tie_breaker: Callable[[list[float]], int] | None = None,
     ) -> None:
         self._native = _native.Classifier(
             maps._native,
@@ -129,44 +136,44 @@ class Classifier:
             None if pairs is None else pairs._native,
             None if children is None else np.ascontiguousarray(children, dtype=np.int32),
             shortlist,
-            referee,
+            tie_breaker,
         )
         self._numbers = np.arange(self._native.n_classes)
 
     @property
     def n_classes(self) -> int:
-        """How many classes can be named."""
+        """Number of classes."""
         return self._native.n_classes
 
     def classify(self, X: Array, *, n_threads: int = 1) -> NDArray[np.intp]:
-        """Name the class of each row."""
+        """Return the class index of each row."""
         return self.label(X, self._numbers, n_threads=n_threads)[0]
 
     def label(self, X: Array, labels: Array, *, n_threads: int = 1) -> tuple[Array, int]:
-        """Label each row, and look for rows that have no label."""
+        """Return the label of each row, and the first row without a label, or -1."""
         if labels.dtype.hasobject:
             raise TypeError("labels must not be objects: label rows with their numbers instead.")
         shape = np.shape(X)
         out = np.empty(shape[0] if shape else 0, dtype=labels.dtype)
         return out, self._native.label(X, _as_bytes(labels), _as_bytes(out), n_threads)
 
-    def first_beyond(self, X: Array) -> int:
-        """Return the first row with a number that is too large or none at all, or -1."""
-        return self._native.first_beyond(X)
+    def first_out_of_range(self, X: Array) -> int:
+        """Return the first row with a NaN or a number out of range, or -1."""
+        return self._native.first_out_of_range(X)
 
-    def within(self, X: Array) -> Array:
-        """Return the rows as the rule reads them: those beyond the range are moved towards zero.
+    def scale_into_range(self, X: Array) -> Array:
+        """Return the rows as the rule reads them: those out of range scaled down.
 
         Examples
         --------
         >>> line = Maps([0.0], [([[0.0]], [0.0], [[[1.0]]], [[0.0]])])
-        >>> Classifier(line).within(np.array([[3.0], [2.0**127]])) == [[3.0], [2.0**122]]
+        >>> Classifier(line).scale_into_range(np.array([[3.0], [2.0**127]])) == [[3.0], [2.0**122]]
         array([[ True],
                [ True]])
         """
-        if self.first_beyond(X) < 0:
+        if self.first_out_of_range(X) < 0:
             return X
-        most, power = np.abs(X).max(axis=1), self._native.range
+        most, power = np.abs(X).max(axis=1), self._native.max_exponent
         steps = np.where(most > 2.0**power, power - np.frexp(most)[1], 0)
         return np.ldexp(X, steps[:, None])
 
@@ -195,10 +202,10 @@ def _as_bytes(array: Array) -> NDArray[np.uint8]:
 def _parts(
     parts: Sequence[ArrayLike], projection: Array | None, blend: int, *, grouped: bool
 ) -> tuple[Any, ...]:
-    """Return the parts of a map as the core reads them, with what makes it quicker if that pays."""
+    """Return the arrays of a map with clusters or common slopes, where these make it faster."""
     plain = tuple(_plain(part) for part in parts)
     groups = factors = None
-    # The core says what is wrong with anything that is no map.
+    # The core raises for anything that is no map.
     is_map = len(plain) == 4 and plain[0].ndim == 2 and plain[1].shape == plain[0].shape[:1]
     if is_map and grouped and blend == 1:
         groups = cluster_points(plain[0], plain[1])
@@ -214,6 +221,6 @@ def _plain(values: ArrayLike) -> Array:
 
 
 def _count(X: Any) -> int:
-    """Return the number of rows; the core says what is wrong with anything else."""
+    """Return the number of rows; the core raises for anything else."""
     shape = np.shape(X)
     return shape[0] if shape else 0

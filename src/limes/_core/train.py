@@ -1,4 +1,4 @@
-"""`TrainedMap`, `train`: typed face of the compiled trainer."""
+"""Training in the compiled core: a map in training, and Adam on its cross-entropy."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -7,31 +7,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limes._core import _native
-from limes._core.hardware import cpu_path
+from limes._core.hardware import simd_level
 
 Array32 = NDArray[np.float32]
 
 
 @dataclass(frozen=True, eq=False)
 class TrainedMap:
-    """A map in training: a linear function everywhere, and a local one about each point."""
+    """A map in training: a base function for all rows, and a local one around each point."""
 
-    # Shape (n_points, n_search). Where rows are searched; they move.
+    # Shape (n_points, n_search). For the search; trained.
     points: Array32
-    # Shape (n_points, n_search). Where the local functions are centred; they stay.
+    # Shape (n_points, n_search). Centres of the local functions; fixed.
     anchors: Array32
     # Unit of length of the local functions.
     radius: float
-    # Shape (n_points, n_outputs, n_search). Of the local functions, a unit of length.
+    # Shape (n_points, n_outputs, n_search). Of the local functions, per radius.
     slopes: Array32
     # Shape (n_points, n_outputs). Of the local functions, at their anchors.
-    levels: Array32
-    # Shape (n_outputs, n_features). Of the function that holds everywhere.
+    offsets: Array32
+    # Shape (n_outputs, n_features). Of the base function.
     base_slopes: Array32
     # Shape (n_outputs,). Its value at zero.
-    base_levels: Array32
-    # Shape (n_search, n_features). What rows are projected to where they are searched; None where
-    # they are not. They turn.
+    base_offsets: Array32
+    # Shape (n_search, n_features). Directions of the search; None where rows are searched as they
+    # are. Trained.
     components: Array32 | None = None
 
     @classmethod
@@ -57,12 +57,12 @@ class TrainedMap:
             None if components is None else np.array(components, dtype=np.float32, order="C"),
         )
 
-    def functions(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def linear_functions(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the functions of each point: slopes (m, q, D), and values at zero (m, q)."""
         local = self.slopes.astype(np.float64) / self.radius
-        levels = self.levels - np.einsum("mqr,mr->mq", local, self.anchors)
+        offsets = self.offsets - np.einsum("mqr,mr->mq", local, self.anchors)
         wide = local if self.components is None else local @ self.components.astype(np.float64)
-        return wide + self.base_slopes, levels + self.base_levels
+        return wide + self.base_slopes, offsets + self.base_offsets
 
 
 def train(
@@ -80,7 +80,7 @@ def train(
 ) -> float:
     """Fit a map in place, by Adam on the cross-entropy against probabilities."""
     n_points = len(start.points)
-    return _native.fit_map(
+    return _native.train(
         rows,
         targets,
         weights,
@@ -88,9 +88,9 @@ def train(
         start.components,
         start.points,
         start.slopes,
-        start.levels,
+        start.offsets,
         start.base_slopes,
-        start.base_levels,
+        start.base_offsets,
         max(1, min(blend, n_points - 1)),
         start.radius,
         n_epochs,
@@ -98,5 +98,5 @@ def train(
         rates,
         decay,
         seed,
-        cpu_path(),
+        simd_level(),
     )

@@ -13,20 +13,12 @@ if TYPE_CHECKING:
 
     from limes.cli.models import OpenModel
     from limes.files import RowOptions
-    from limes.html_report import Comparison, PredictionCounts
+    from limes.report import Comparison, PredictionCounts
 
 # Number of rows, from the first on, for timing and for the picture.
 N_SAMPLE = 5000
 # Sparse rows of the sample with fewer values become dense.
 MAX_DENSE_VALUES = 1 << 24
-# Scores in the table: key of the result, title, format.
-LINES = (
-    ("accuracy", "accuracy", "{:.4f}"),
-    ("uncertainty_coefficient", "uncertainty coefficient", "{:.4f}"),
-    ("brier_score", "Brier score", "{:.4f}"),
-    ("microseconds_a_row", "microseconds per row", "{:.3g}"),
-    ("n_bytes", "size in bytes", "{:,}"),
-)
 
 
 def add_parser(commands: Any) -> None:
@@ -52,7 +44,6 @@ def add_parser(commands: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Score a model."""
     from limes.cli.models import open_model
-    from limes.html_report import compare_answers
 
     paths = [args.model] if args.source is None else [args.model, args.source]
     models = [open_model(path, n_features=args.features) for path in paths]
@@ -63,8 +54,10 @@ def run(args: argparse.Namespace) -> int:
     scored = score_file(models, args.rows, options)
     if args.html is not None:
         _write_page(args, models[0].model, scored)
-    result = compare_answers(scored.comparison)
-    show(result, _as_text(result), as_json=args.json)
+    comparison = scored.comparison
+    result = comparison.to_dict()
+    result["model"] = result.pop("fast")
+    show(result, f"{table(comparison.table())}\n{comparison.summary()}", as_json=args.json)
     return 0
 
 
@@ -79,7 +72,7 @@ class Scored(NamedTuple):
 def score_file(models: "list[OpenModel]", path: Path, options: "RowOptions") -> Scored:
     """Predict all rows of a file with each model, and count the predictions."""
     from limes.files import LabelCollector, open_rows
-    from limes.html_report import PredictionCounter, ask
+    from limes.report import PredictionCounter, predict_all
 
     counters = [PredictionCounter(models[0].classes) for _ in models]
     sample: list[Any] = []
@@ -94,7 +87,7 @@ def score_file(models: "list[OpenModel]", path: Path, options: "RowOptions") -> 
             predicted = []
             for number, model in enumerate(models):
                 models[number], X = model.align(batch.X, path)
-                labels, probabilities = ask(models[number].model, X)
+                labels, probabilities = predict_all(models[number].model, X)
                 counters[number].add(batch.y, labels, probabilities)
                 predicted.append(labels)
             n_same += int((predicted[0] == predicted[-1]).sum())
@@ -149,17 +142,16 @@ def _compare(
     """Time the models and return their scores."""
     from scipy import sparse
 
-    from limes.html_report import Comparison, ModelScores, time_models
-    from limes.html_report.scores import name_of
+    from limes.report import Comparison, ModelScores, model_bytes, model_name, time_models
 
-    fast, source = models[0].model, models[1].model if len(models) == 2 else None
     is_accepted = all(model.takes_sparse for model in models) or not sparse.issparse(X)
-    times = time_models(fast, source, X if is_accepted else X.toarray())
+    fitted = [model.model for model in models]
+    times = time_models([model.predict for model in fitted], X if is_accepted else X.toarray())
     scores = [
-        ModelScores(name_of(model.model), model_counts, *time_and_size)
-        for model, model_counts, time_and_size in zip(models, counts, times, strict=True)
+        ModelScores(model_name(model), model_counts, microseconds, model_bytes(model))
+        for model, model_counts, microseconds in zip(fitted, counts, times, strict=True)
     ]
-    return Comparison(scores[0], scores[1] if source is not None else None, fast.classes_, n_same)
+    return Comparison(scores[0], scores[1] if len(scores) == 2 else None, n_same)
 
 
 def _write_page(args: argparse.Namespace, model: Any, scored: Scored) -> None:
@@ -170,19 +162,3 @@ def _write_page(args: argparse.Namespace, model: Any, scored: Scored) -> None:
     page = render(model, *scored, title=f"{args.model.name} on {args.rows.name}")
     with atomic_write(args.html) as stream:
         stream.write(page.encode())
-
-
-def _as_text(result: dict[str, Any]) -> str:
-    """Return the scores as a table, the source before the model."""
-    models = [result[role] for role in ("source", "model") if role in result]
-    rows = [["", *(model["name"] for model in models)]]
-    for key, title, form in LINES:
-        cells = ["-" if model[key] is None else form.format(model[key]) for model in models]
-        rows.append([title, *cells])
-    text = table(rows)
-    if result["agreement"] is None:
-        return f"{text}\n{result['n_rows']} rows."
-    return (
-        f"{text}\nSame label on {result['agreement']:.2%} of {result['n_rows']} rows, "
-        f"{result['speed_up']:.3g} times as fast."
-    )

@@ -235,10 +235,9 @@ def _as_libsvm(svc: Any, X: Any, y: Any, *, has_sigmoids: bool, seed: int) -> An
     import numpy as np
 
     from limes.libsvm import LibsvmClassifier
-    from limes.model.svm import TrainedSvm
-    from limes.sources.platt import svm_sigmoids
+    from limes.sources.svm import svm_from_sklearn, svm_sigmoids
 
-    svm = TrainedSvm.from_sklearn(svc)
+    svm = svm_from_sklearn(svc)
     sigmoids = None
     if has_sigmoids:
         class_index = np.searchsorted(svc.classes_, y)

@@ -201,7 +201,7 @@ def _nearest(points: Array, rows: Array) -> Indices:
 
 def to_map(fitted: TrainedMap, blend: int) -> BorderMap:
     """Return a trained map as one that predicts; its values are logits."""
-    slopes, offsets = fitted.functions()
+    slopes, offsets = fitted.linear_functions()
     preprocessing = None
     if fitted.components is not None:
         components = fitted.components.T.astype(float)

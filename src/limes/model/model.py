@@ -275,7 +275,7 @@ def _label_block(
 
 def _scaled_into_range(scheme: Scheme, block: NDArray[Any], start: int) -> NDArray[Any]:
     """Return rows scaled down where sums could overflow, or raise where one has no value."""
-    first = scheme.classifier.first_beyond(block)
+    first = scheme.classifier.first_out_of_range(block)
     if first < 0:
         return block
     largest = np.finfo(np.float64 if scheme.double else np.float32).max
@@ -284,7 +284,7 @@ def _scaled_into_range(scheme: Scheme, block: NDArray[Any], start: int) -> NDArr
     if not is_valid.all():
         invalid = first + int(np.argmin(is_valid))
         _raise_invalid_row(block[invalid], start + invalid)
-    return scheme.classifier.within(block)
+    return scheme.classifier.scale_into_range(block)
 
 
 def _raise_invalid_row(row: NDArray[Any], number: int) -> NoReturn:

@@ -75,7 +75,7 @@ class Scheme(ABC):
         """Return a function from one row to its label, without input checks."""
         return self.classifier.predictor(labels)
 
-    def referee(self) -> Callable[[list[float]], int]:
+    def exact_rule(self) -> Callable[[list[float]], int]:
         """Return the class rule of one row in NumPy, which the core calls to break ties."""
         # A copy without packed parts, since these keep a reference to the function.
         class_index, dtype = replace(self).class_index, np.float64 if self.double else np.float32
@@ -154,7 +154,7 @@ class PairwiseScheme(Scheme):
         """The compiled maps with their class rule."""
         if self.by_vote or self.n_classes == 2:
             return Classifier(self.compiled)
-        return Classifier(self.compiled, "coupled", referee=self.referee())
+        return Classifier(self.compiled, "coupled", tie_breaker=self.exact_rule())
 
     def class_index(self, values: NDArray[Any]) -> Indices:
         """Return the class index of each row."""
@@ -273,7 +273,7 @@ class ShortlistScheme(Scheme):
             "shortlist" if self.by_vote else "coupled shortlist",
             pairs=self.compiled_pairs,
             shortlist=(int(self.max_classes), float(self.logit_margin), float(self.pair_weight)),
-            referee=self.referee(),
+            tie_breaker=self.exact_rule(),
         )
 
     @property
@@ -300,7 +300,7 @@ class ShortlistScheme(Scheme):
         pair_values = np.full((len(logits), self.max_pairs), np.nan, dtype=logits.dtype)
         ambiguous, pair_numbers = self.find_pairs(logits)
         if len(ambiguous):
-            found = pairs.decide_some(X[ambiguous], pair_numbers, n_threads=n_threads)
+            found = pairs.decide_selected(X[ambiguous], pair_numbers, n_threads=n_threads)
             pair_values[ambiguous] = found[:, :, 0]
         return np.hstack([logits, pair_values])
 
@@ -407,7 +407,7 @@ class TreeScheme(Scheme):
     @cached_property
     def classifier(self) -> Classifier:
         """The compiled maps with their class rule."""
-        return Classifier(self.compiled, "walk", children=self.children)
+        return Classifier(self.compiled, "descend", children=self.children)
 
     def class_index(self, values: NDArray[Any]) -> Indices:
         """Return the class index of each row."""

@@ -19,12 +19,12 @@ from limes.classifier import BordersClassifier, accelerate
 from limes.datasets import SampleClassesClassifier, list_datasets, parameters, sample_classes
 from limes.libsvm.training import liblinear_classifier
 from limes.model.coupling import count_votes_like_libsvm
-from limes.model.svm import TrainedSvm
 from limes.research.bench.methods import svc
 from limes.research.paper.plan import SAMPLE_CLASSES, SAMPLE_TEST, SAMPLE_TRAIN, UNFINISHED
 from limes.research.paper.rows import Candidate
 from limes.research.problems import Problem, load_problem
 from limes.sources.base import SourceContext, as_source
+from limes.sources.svm import svm_from_sklearn
 from limes.subsample import subsample_rows
 
 # The paper does not print how its machine for the sample classes was trained. With these, on
@@ -119,10 +119,10 @@ def train_machine(problem: Problem, kept: NDArray[np.intp]) -> Trained:
 
 def ask_exactly(model: SVC) -> Any:
     """Return a function that gives the labels of a machine, summed in limes' core."""
-    svm = TrainedSvm.from_sklearn(model)
+    svm = svm_from_sklearn(model)
 
     def ask(X: NDArray[np.float64]) -> Labels:
-        return model.classes_[np.argmax(count_votes_like_libsvm(svm.values(X)), axis=1)]
+        return model.classes_[np.argmax(count_votes_like_libsvm(svm.pair_decisions(X)), axis=1)]
 
     return ask
 
