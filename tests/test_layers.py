@@ -13,6 +13,7 @@ LAYERS = {
     "_typing": 0,
     "atomic": 0,
     "renamed": 0,
+    "renamed": 0,
     "scores": 0,
     "subsample": 0,
     "timing": 0,
