@@ -12,6 +12,7 @@ LAYERS = {
     "_core": 0,
     "_typing": 0,
     "atomic": 0,
+    "renamed": 0,
     "scores": 0,
     "subsample": 0,
     "timing": 0,
