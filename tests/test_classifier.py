@@ -254,7 +254,7 @@ def test_columns_that_are_scaled_apart_are_folded_too(blobs):
     )
     model = make_pipeline(columns, SVC(gamma=1)).fit(X, y)
     fast = accelerate(model, X, random_state=0)
-    assert fast.scheme_.maps[0].before is not None
+    assert fast.scheme_.maps[0].preprocessing is not None
     assert np.mean(fast.predict(X) == model.predict(X)) > 0.93
 
 
