@@ -1,7 +1,7 @@
-"""Record what limes answers, and check that a refactoring changes none of it.
+"""Record what limes predicts, and check that a refactoring changes none of it.
 
 Each case fits a small problem with fixed seeds, or calls a function, and records arrays: labels,
-probabilities, candidates, and the answers of exported models. ``FILE.json`` has a hash of each
+probabilities, candidates, and the predictions of exported models. ``FILE.json`` has a hash of each
 array, ``FILE.npz`` the arrays, so that differences can be counted.
 
     python benchmarks/behaviour.py write FILE.json
@@ -10,7 +10,7 @@ array, ``FILE.npz`` the arrays, so that differences can be counted.
     python benchmarks/behaviour.py compare FILE.json --only 'digits*'
     python benchmarks/behaviour.py compare FILE.json --probabilities-to-ulps 1
 
-Run ``write`` and ``compare`` on the same machine, with the same versions of NumPy, SciPy and
+Run ``write`` and ``compare`` on the same computer, with the same versions of NumPy, SciPy and
 scikit-learn, and with the same SIMD level. ``compare`` exits with 1 if anything differs.
 """
 
@@ -485,7 +485,7 @@ def predict_all(fast: Any, queries: NDArray[Any]) -> Arrays:
 
 
 def run_c(fast: Any, queries: NDArray[Any]) -> Arrays:
-    """Compile the exported C, and return its answers."""
+    """Compile the exported C, and return its predictions."""
     dtype = np.dtype(fast.dtype)
     record = np.dtype([("index", np.intc), ("p", dtype, (len(fast.classes_),))])
     with tempfile.TemporaryDirectory() as folder:
@@ -501,7 +501,7 @@ def run_c(fast: Any, queries: NDArray[Any]) -> Arrays:
 
 
 def run_onnx(fast: Any, queries: NDArray[Any]) -> Arrays:
-    """Return the answers of the exported ONNX model."""
+    """Return the predictions of the exported ONNX model."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -516,7 +516,7 @@ def run_onnx(fast: Any, queries: NDArray[Any]) -> Arrays:
 
 
 def run_libagf(fast: Any, queries: NDArray[Any], *, scaled: bool = False) -> Arrays:
-    """Return the answers of the exported libAGF text, read again."""
+    """Return the predictions of the exported libAGF text, read again."""
     limes = import_module("limes")
     if scaled:
         queries = fast.estimator_[:-1].transform(queries)
@@ -532,7 +532,7 @@ def run_libagf(fast: Any, queries: NDArray[Any], *, scaled: bool = False) -> Arr
 
 
 def run_file(fast: Any, queries: NDArray[Any]) -> Arrays:
-    """Return the answers of the model file, read again."""
+    """Return the predictions of the model file, read again."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "model.limes")
         fast.save(path)
@@ -554,7 +554,7 @@ EXPORTS: dict[str, Callable[..., Arrays]] = {
 
 
 def check_version_1() -> Arrays:
-    """Return the answers of a model file of format 1."""
+    """Return the predictions of a model file of format 1."""
     fast = import_module("limes").load(DATA / "version_1.limes")
     rows = np.random.default_rng(0).normal(scale=4.0, size=(300, 3))
     found = describe_fit(fast) | {"names": as_array(fast.feature_names_in_)}
@@ -616,7 +616,7 @@ def check_row_files() -> Arrays:
 
 
 def check_libsvm_model() -> Arrays:
-    """Return the answers of LIBSVM model files, and the text of one."""
+    """Return the predictions of LIBSVM model files, and the text of one."""
     limes = import_module("limes")
     problem = blobs()
     plain = libsvm_file(problem.X, problem.y)
@@ -721,7 +721,7 @@ def check_border_map() -> Arrays:
 
 
 def check_source_files() -> Arrays:
-    """Return the answers of trained sources that are written and read again."""
+    """Return the predictions of trained sources that are written and read again."""
     problem = far_units()
     sources = {
         "scaled": trained(make_pipeline(find("standardizer")(), LinearSVC(random_state=0))),
@@ -811,7 +811,7 @@ def summarize(array: NDArray[Any]) -> str:
 
 
 def chosen_cases(only: str | None, quick: bool) -> Iterator[tuple[str, Callable[[], Arrays]]]:
-    """Give the name and the function of each case that is asked for."""
+    """Return the name and the function of each chosen case."""
     for case in FITS:
         if (case.is_quick or not quick) and fnmatch(case.name, only or "*"):
             yield case.name, case.run
@@ -926,10 +926,10 @@ def parse_arguments() -> argparse.Namespace:
 
 def restart_with_environment(level: str) -> None:
     """Run the script again, if needed, with one thread and the given SIMD level."""
-    wanted = ENVIRONMENT | dict.fromkeys(THREAD_VARIABLES, "1")
-    wanted |= dict.fromkeys(LEVEL_VARIABLES, level)
-    if any(os.environ.get(name) != value for name, value in wanted.items()):
-        os.execve(sys.executable, [sys.executable, *sys.argv], os.environ | wanted)
+    required = ENVIRONMENT | dict.fromkeys(THREAD_VARIABLES, "1")
+    required |= dict.fromkeys(LEVEL_VARIABLES, level)
+    if any(os.environ.get(name) != value for name, value in required.items()):
+        os.execve(sys.executable, [sys.executable, *sys.argv], os.environ | required)
 
 
 def main() -> int:

@@ -1,7 +1,7 @@
 """Time sums of Gaussian kernels, and their gradients, against NumPy: a product, exp, a product.
 
 Both run on one thread, interleaved in one run; the processor time of the thread is measured and
-the minimum kept, since machines are shared and noisy.
+the minimum counts, since computers are shared and timings noisy.
 """
 
 import time
@@ -24,7 +24,7 @@ SHAPES = [
 ]
 
 
-def least_seconds(calls, n_repeats=9):
+def minimum_seconds(calls, n_repeats=9):
     seconds = np.empty((n_repeats, len(calls)))
     for row in seconds:
         for i, call in enumerate(calls):
@@ -35,7 +35,7 @@ def least_seconds(calls, n_repeats=9):
 
 
 def time_shape(shape):
-    """Return nanoseconds a kernel: NumPy, core, and both with the gradient."""
+    """Return nanoseconds per kernel value: NumPy, core, and both with the gradient."""
     n_rows, n_features, n_vectors = shape
     rng = np.random.default_rng(0)
     X, vectors = rng.normal(size=(n_rows, n_features)), rng.normal(size=(n_vectors, n_features))
@@ -49,11 +49,11 @@ def time_shape(shape):
         lambda: core.sums_and_gradients(X, weights),
     ]
     with threadpool_limits(1):
-        return least_seconds(calls) * 1e9 / (n_rows * n_vectors)
+        return minimum_seconds(calls) * 1e9 / (n_rows * n_vectors)
 
 
 def main() -> None:
-    print(f"path {simd_level()}; ns a kernel")
+    print(f"SIMD level {simd_level()}; ns per kernel value")
     print("| rows, features, vectors | NumPy | core | ratio | and gradient: NumPy | core | ratio |")
     print("|---|---|---|---|---|---|---|")
     for shape in SHAPES:

@@ -1,7 +1,10 @@
 """Time the search for the nearest border point against a bare sgemm of the same shape.
 
 Both run on one thread, interleaved in one run; the processor time of the thread is measured and
-the minimum kept, since machines are shared and noisy: ``python benchmarks/nearest.py --other``.
+the minimum counts, since computers are shared and timings noisy.
+
+    python benchmarks/nearest.py            # shapes that are common
+    python benchmarks/nearest.py --other    # also shapes that nothing was tuned on
 """
 
 import argparse
@@ -12,7 +15,7 @@ from threadpoolctl import threadpool_limits
 
 from limes import _core
 
-# (rows, features, points) that are often met, then shapes that nothing was tuned to.
+# (rows, features, points): common shapes, then shapes that nothing was tuned on.
 SHAPES = [
     (100_000, 8, 100),
     (100_000, 8, 500),
@@ -46,7 +49,7 @@ def plain_map(points: np.ndarray) -> tuple[np.ndarray, ...]:
 
 
 def time_shape(shape: tuple[int, int, int], n_repeats: int, level: str) -> tuple[float, float]:
-    """Return the least seconds of the product alone and of the whole search."""
+    """Return the minimum seconds of the product alone and of the whole search."""
     n_rows, n_features, n_points = shape
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(n_rows, n_features)).astype(np.float32)
@@ -68,9 +71,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=15)
     parser.add_argument("--level", default=_core.simd_level(), help=f"one of {_core.simd_levels()}")
-    parser.add_argument("--other", action="store_true", help="also shapes nothing was tuned to")
+    parser.add_argument(
+        "--other", action="store_true", help="also shapes that nothing was tuned on"
+    )
     args = parser.parse_args()
-    print(f"level {args.level}; ms, least of {args.repeats} interleaved repeats")
+    print(f"SIMD level {args.level}; ms, minimum of {args.repeats} interleaved repeats")
     print("| rows, features, points | sgemm | nearest | ratio |\n|---|---|---|---|")
     with threadpool_limits(1):
         for shape in SHAPES + OTHER_SHAPES * args.other:

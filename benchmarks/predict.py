@@ -1,12 +1,12 @@
-"""What surrounds the kernel: whole predictions, threads, memory and single rows, as ratios.
+"""Time and memory of whole predictions, of threads and of single rows, as ratios.
 
     python benchmarks/predict.py            # a million rows, ten million for the memory
     python benchmarks/predict.py --rows 100000 --memory-rows 1000000
 
-Both sides of a ratio are timed in turns in one run, so that it means the same on any machine; the
-column "CPU" tells how many processors each had in its quickest turn, which is less than its number
-of threads where other programs were in the way. The sources are support vector machines behind a
-scaler, trained on synthetic classes; nothing is downloaded.
+Both sides of a ratio are timed in turns in one run, so that it does not depend on the computer; the
+column "CPU" has the processor time over wall-clock time of each in its fastest turn, which is less
+than its number of threads if other programs were running. The sources are SVMs after a scaler,
+trained on synthetic classes; nothing is downloaded.
 """
 
 import argparse
@@ -26,19 +26,18 @@ from threadpoolctl import threadpool_limits
 
 import limes
 from limes._core import Classifier, simd_level, thread_count
-from limes.research.bench import time_in_turns
-from limes.timing import Timing
+from limes.timing import Timing, time_in_turns
 
 N_FEATURES = 8
 N_SINGLE = 50
-# Bytes that the system counts as one: it tells kilobytes everywhere but on macOS.
+# Bytes of the unit that the system reports memory in: kilobytes, but bytes on macOS.
 RSS_UNIT = 1 if sys.platform == "darwin" else 1024
 HEAD = "| what | ours | other | ratio | at most | met | CPU |\n|---|---:|---:|---:|---:|---|---|"
 
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """A source and its borders."""
+    """A source and the fast model of it."""
 
     name: str
     source: Pipeline
@@ -46,7 +45,7 @@ class Model:
 
     @property
     def title(self) -> str:
-        """What it is called in the table."""
+        """Name in the table."""
         return f"{self.name} ({self.fast.scheme_.name}, {self.fast.n_borders_} points)"
 
 
@@ -55,10 +54,8 @@ def main() -> None:
     if args.peak_of:
         print(peak_bytes(args.peak_of, args.labels))
         return
-    print(
-        f"path {simd_level()}, {thread_count(-1)} threads at most, float32, {N_FEATURES} features"
-    )
-    print(f"least of {args.turns} turns\n\n{HEAD}")
+    print(f"SIMD level {simd_level()}, {thread_count(-1)} threads at most, float32")
+    print(f"{N_FEATURES} features, minimum of {args.turns} turns\n\n{HEAD}")
     for line in lines(args):
         print(line, flush=True)
 
@@ -77,7 +74,7 @@ def lines(args: argparse.Namespace) -> Iterator[str]:
     models = [
         train_model("2 classes", 2),
         train_model("6 classes", 6),
-        train_model("4 classes of 6 heaps each", 4, n_heaps=6),
+        train_model("4 classes of 6 clusters each", 4, n_clusters=6),
     ]
     for model in models:
         yield whole_against_kernel(model, args.rows, args.turns)
@@ -86,35 +83,35 @@ def lines(args: argparse.Namespace) -> Iterator[str]:
     for model in models:
         yield from single_rows(model, args.turns)
     for scheme in ("one-vs-rest", "pairwise", "shortlist", "tree"):
-        yield from single_rows(join_otherwise(models[1], scheme), args.turns)
+        yield from single_rows(with_scheme(models[1], scheme), args.turns)
     for labels in ("int16", "int64"):
         yield memory(args.memory_rows, labels)
 
 
-def train_model(name: str, n_classes: int, labels: str = "int64", n_heaps: int = 1) -> Model:
-    """Train a machine on round heaps; a few heaps a class give borders that need many points."""
-    X, heaps = make_blobs(
+def train_model(name: str, n_classes: int, labels: str = "int64", n_clusters: int = 1) -> Model:
+    """Train an SVM on round clusters; several per class give borders that need many points."""
+    X, clusters = make_blobs(
         4000,
         N_FEATURES,
-        centers=n_classes * n_heaps,
-        cluster_std=3.0 if n_heaps == 1 else 1.5,
+        centers=n_classes * n_clusters,
+        cluster_std=3.0 if n_clusters == 1 else 1.5,
         center_box=(-4, 4),
         random_state=0,
     )
-    X, y = X.astype(np.float32), (heaps % n_classes).astype(labels)
+    X, y = X.astype(np.float32), (clusters % n_classes).astype(labels)
     source = make_pipeline(StandardScaler(), SVC(C=10, gamma=0.5)).fit(X, y)
     return Model(name, source, limes.accelerate(source, X, random_state=0))
 
 
-def join_otherwise(model: Model, scheme: str) -> Model:
-    """Return the borders of the same source, joined by another scheme."""
+def with_scheme(model: Model, scheme: str) -> Model:
+    """Return a fast model of the same source with another scheme."""
     rows = uniform_rows(2000)
     fast = limes.accelerate(model.source, rows, scheme=scheme, random_state=0)
     return Model(model.name, model.source, fast)
 
 
 def uniform_rows(n_rows: int) -> np.ndarray:
-    """Return rows over the whole range of the classes, without an array besides the answer."""
+    """Return rows over the whole range of the classes, without another array of that size."""
     rows = np.random.default_rng(0).random((n_rows, N_FEATURES), dtype=np.float32)
     rows *= 16
     rows -= 8
@@ -122,7 +119,7 @@ def uniform_rows(n_rows: int) -> np.ndarray:
 
 
 def whole_against_kernel(model: Model, n_rows: int, n_turns: int) -> str:
-    """Compare ``predict`` with the compiled core writing into an array that is there already."""
+    """Compare ``predict`` with the compiled core writing into an existing array."""
     rows = uniform_rows(n_rows)
     with threadpool_limits(1):
         both = timings([lambda: model.fast.predict(rows), bare_kernel(model, rows)], n_turns)
@@ -130,7 +127,7 @@ def whole_against_kernel(model: Model, n_rows: int, n_turns: int) -> str:
 
 
 def bare_kernel(model: Model, rows: np.ndarray) -> Callable[[], object]:
-    """Return the quickest call of the core that leads to the class of each row."""
+    """Return the fastest call of the core that gives the class of each row."""
     maps = model.fast.scheme_.compiled
     try:
         classifier = Classifier(maps)
@@ -142,9 +139,9 @@ def bare_kernel(model: Model, rows: np.ndarray) -> Callable[[], object]:
 
 def two_threads_against_one(model: Model, n_rows: int, n_turns: int) -> str:
     rows = uniform_rows(n_rows)
-    two, one = (copy(model.fast).set_params(n_jobs=n_jobs) for n_jobs in (2, 1))
+    on_two, on_one = (copy(model.fast).set_params(n_jobs=n_jobs) for n_jobs in (2, 1))
     with threadpool_limits(2):
-        both = timings([lambda: two.predict(rows), lambda: one.predict(rows)], n_turns)
+        both = timings([lambda: on_two.predict(rows), lambda: on_one.predict(rows)], n_turns)
     return times_line(f"predict, two threads against one, {n_rows} rows, {model.title}", both, 0.6)
 
 
@@ -157,8 +154,8 @@ def single_rows(model: Model, n_turns: int) -> Iterator[str]:
         lambda: [model.source.predict(row[None]) for row in rows],
     ]
     with threadpool_limits(1):
-        lean, whole, source = timings(calls, n_turns)
-    for name, taken, limit in (("predictor()", lean, 5e-6), ("predict", whole, 100e-6)):
+        predictor, predict, source = timings(calls, n_turns)
+    for name, taken, limit in (("predictor()", predictor, 5e-6), ("predict", predict, 100e-6)):
         alone, other = taken.seconds / N_SINGLE, source.seconds / N_SINGLE
         numbers = f"{alone * 1e6:.2f} µs | {other * 1e6:.0f} µs | {alone / other:.3g}"
         target = f"{limit * 1e6:.0f} µs | {met(alone <= limit)}"
@@ -168,23 +165,23 @@ def single_rows(model: Model, n_turns: int) -> Iterator[str]:
 
 
 def memory(n_rows: int, labels: str) -> str:
-    """Measure in a process of its own, since a peak never goes down again."""
+    """Measure in a separate process, since a peak never decreases."""
     words = [sys.executable, __file__, "--peak-of", str(n_rows), "--labels", labels]
-    told = subprocess.run(words, capture_output=True, text=True, check=True).stdout
-    growth, answer = int(told) / 1e6, n_rows * np.dtype(labels).itemsize / 1e6
-    numbers = f"{growth:.0f} MB | answer: {answer:.0f} MB | {growth / answer:.3g}"
+    output = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    growth, result = int(output) / 1e6, n_rows * np.dtype(labels).itemsize / 1e6
+    numbers = f"{growth:.0f} MB | labels: {result:.0f} MB | {growth / result:.3g}"
     name = f"peak memory of predict over its input, {n_rows} rows, {labels} labels"
-    return f"| {name} | {numbers} | answer + 50 MB | {met(growth < answer + 50)} | - |"
+    return f"| {name} | {numbers} | labels + 50 MB | {met(growth < result + 50)} | - |"
 
 
 def peak_bytes(n_rows: int, labels: str) -> int:
-    """Return by how much ``predict`` raises the peak of this process."""
+    """Return by how much ``predict`` raises the peak memory of this process."""
     fast = train_model("2 classes", 2, labels).fast
     rows = uniform_rows(n_rows)
     fast.predict(rows[:1])
-    preprocessing = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     fast.predict(rows)
-    return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - preprocessing) * RSS_UNIT
+    return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * RSS_UNIT
 
 
 def timings(calls: list[Callable[[], object]], n_turns: int) -> list[Timing]:

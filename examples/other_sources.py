@@ -1,9 +1,9 @@
-"""Accelerate classifiers that are no support vector machines.
+"""Accelerate classifiers other than SVMs.
 
     python examples/other_sources.py
 
 AGF, kernel density and Gaussian process sum over their training rows for every prediction. The
-fast one asks the nearest of a few points.
+fast model evaluates the linear functions of a few nearby border points.
 """
 
 from sklearn.gaussian_process import GaussianProcessClassifier
@@ -14,7 +14,7 @@ import limes
 from limes.datasets import sample_classes
 from limes.libsvm.training import standardizer
 
-# A Gaussian process takes time cubed in its training rows: fewer will do for it.
+# The training time of a Gaussian process grows with the cube of its rows: it gets fewer.
 SOURCES = {
     "adaptive Gaussian filtering": (limes.AGFClassifier(), 2000),
     "kernel density": (limes.KernelDensityClassifier(), 2000),

@@ -1,3 +1,5 @@
+"""Files are written completely or not at all."""
+
 import errno
 import os
 import resource
@@ -23,7 +25,7 @@ def write(path, data=b"new"):
         stream.write(data)
 
 
-def test_a_new_file_takes_the_place_of_the_old_one(old):
+def test_a_new_file_replaces_the_old_one(old):
     write(old)
     assert old.read_bytes() == b"new"
     assert os.listdir(old.parent) == [old.name]
@@ -41,7 +43,7 @@ def test_a_full_disk_leaves_the_old_file_and_nothing_else(old):
     assert os.listdir(old.parent) == [old.name]
 
 
-def test_a_disk_that_is_full_when_the_bytes_reach_it_leaves_the_old_file(old, monkeypatch):
+def test_a_disk_that_is_full_at_synchronisation_leaves_the_old_file(old, monkeypatch):
     def fail(number):
         raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -52,13 +54,13 @@ def test_a_disk_that_is_full_when_the_bytes_reach_it_leaves_the_old_file(old, mo
     assert os.listdir(old.parent) == [old.name]
 
 
-def test_a_real_limit_on_the_size_of_files_leaves_the_old_one(old):
+def test_a_limit_on_the_size_of_files_leaves_the_old_file(old):
     code = f"""
         import resource, signal
-        from limes.atomic import replacing
+        from limes.atomic import atomic_write
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (4096, {resource.RLIM_INFINITY}))
-        with replacing({str(old)!r}) as stream:
+        with atomic_write({str(old)!r}) as stream:
             stream.write(bytes(1 << 20))
     """
     done = run(code)
@@ -68,27 +70,27 @@ def test_a_real_limit_on_the_size_of_files_leaves_the_old_one(old):
     assert os.listdir(old.parent) == [old.name]
 
 
-@pytest.mark.parametrize("moment", ["while writing", "before renaming", "after renaming"])
-def test_a_killed_writer_leaves_the_old_file_or_the_new_one(old, moment):
+@pytest.mark.parametrize("point", ["while writing", "before renaming", "after renaming"])
+def test_a_killed_writer_leaves_the_old_file_or_the_new_one(old, point):
     code = f"""
         import os, signal
         from pathlib import Path
-        from limes.atomic import replacing
+        from limes.atomic import atomic_write
         def die(*args, **options):
             os.kill(os.getpid(), signal.SIGKILL)
-        if {moment!r} == "before renaming":
+        if {point!r} == "before renaming":
             Path.replace = die
-        if {moment!r} == "after renaming":
+        if {point!r} == "after renaming":
             Path.unlink = die
-        with replacing({str(old)!r}) as stream:
+        with atomic_write({str(old)!r}) as stream:
             stream.write(b"ne")
             stream.flush()
-            if {moment!r} == "while writing":
+            if {point!r} == "while writing":
                 die()
             stream.write(b"w")
     """
     assert run(code).returncode == -signal.SIGKILL
-    assert old.read_bytes() == (b"new" if moment == "after renaming" else b"old")
+    assert old.read_bytes() == (b"new" if point == "after renaming" else b"old")
 
 
 def test_an_interrupt_leaves_nothing_behind(old):
@@ -105,10 +107,10 @@ def test_a_link_stays_a_link(old, tmp_path):
     assert old.read_bytes() == b"new"
 
 
-def test_what_is_no_plain_file_is_written_to_as_it_is():
+def test_a_device_is_written_directly():
     done = run("""
-        from limes.atomic import replacing
-        with replacing("/dev/stdout") as stream:
+        from limes.atomic import atomic_write
+        with atomic_write("/dev/stdout") as stream:
             stream.write(b"new")
     """)
     assert done.stdout == "new"

@@ -1,4 +1,6 @@
-"""What is drawn, not how it looks."""
+"""The drawn data."""
+
+from copy import copy
 
 import numpy as np
 import pytest
@@ -8,7 +10,15 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from limes import accelerate
-from limes.plotting import border_points, draw_borders, new_figure
+from limes.model.model import Candidate
+from limes.plotting import (
+    border_points,
+    draw_borders,
+    draw_candidates,
+    find_plane,
+    new_figure,
+    points_near,
+)
 
 
 @pytest.fixture(scope="module")
@@ -37,3 +47,48 @@ def test_all_rows_and_border_points_are_drawn(fast, moons):
 def test_more_than_two_features_cannot_be_drawn(fast):
     with pytest.raises(ValueError, match=r"2 features.*\(4, 3\)"):
         draw_borders(fast, np.zeros((4, 3)), np.zeros(4), new_figure().subplots())
+
+
+def test_border_points_lie_where_the_prediction_changes(fast, moons):
+    points, directions = points_near(fast, find_plane(100 * moons[0]))
+    assert len(points) == fast.n_borders_
+    assert_allclose(np.linalg.norm(directions, axis=1), 1)
+    sides = [fast.predict(points + step * directions) for step in (0.1, -0.1)]
+    assert np.mean(sides[0] != sides[1]) == 1.0
+
+
+def test_the_direction_at_a_point_of_a_shared_map_is_that_of_the_two_highest_functions(blobs):
+    X, y = blobs
+    shared = accelerate(SVC(gamma=0.1).fit(X, y), X, scheme="shared", n_borders=8, random_state=0)
+    points, directions = border_points(shared)
+    border_map = shared.scheme_.maps[0]
+    values = np.einsum("ikj,ij->ik", border_map.slopes, points) + border_map.offsets
+    moved = np.einsum("ikj,ij->ik", border_map.slopes, points + 1e-3 * directions)
+    moved += border_map.offsets
+    second, first = np.argsort(values, axis=1)[:, -2:].T
+    at = np.arange(len(points))
+    gaps = [scores[at, first] - scores[at, second] for scores in (values, moved)]
+    assert np.all(gaps[1] > gaps[0])
+
+
+def test_a_plane_keeps_rows_in_it_in_place():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 5)) * [9, 5, 1, 1, 1e-3] + 7
+    plane = find_plane(X)
+    positions = rng.normal(size=(10, 2))
+    assert_allclose(plane.project(plane.lift(positions)), positions, atol=1e-12)
+    assert_allclose(plane.distances(plane.lift(positions)), 0, atol=1e-9)
+    assert 0.35 < plane.share < 0.6
+
+
+def test_every_scheme_of_the_candidates_has_a_line_and_the_selected_one_a_ring(fast):
+    drawn = copy(fast)
+    drawn.candidates_ = [
+        Candidate("shared", 4, 1, 10, 0.9, 0.01),
+        Candidate("shared", 16, 1, 100, 0.99, 0.01, True),
+        Candidate("pairwise", 64, 1, 1000, 0.98, 0.01),
+    ]
+    axes = draw_candidates(drawn, new_figure().subplots())
+    assert [list(bars[0].get_xdata()) for bars in axes.containers] == [[1000], [10, 100]]
+    (ring,) = [line for line in axes.lines if line.get_label() == "selected"]
+    assert list(ring.get_xdata()) == [100]

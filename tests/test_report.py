@@ -1,10 +1,27 @@
-"""Source beside borders, as numbers and as a table."""
+"""Comparisons of a model with its source; scores of predictions that are counted in blocks."""
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.svm import SVC
 
 from limes import accelerate
+from limes.files import join_labels
+from limes.report import Comparison, ModelScores, PredictionCounter, model_name
+from limes.scores import (
+    accuracy_score,
+    brier_score,
+    confusion_matrix,
+    uncertainty_coefficient,
+    uncertainty_of_counts,
+)
+
+NAMES = {
+    "numbers": np.array([0, 1, 2]),
+    "not in order": np.array([2, 0, 1]),
+    "words": np.array(["ash", "birch", "cedar"]),
+    "two": np.array([-1, 1]),
+}
 
 
 @pytest.fixture(scope="module")
@@ -17,26 +34,143 @@ def test_a_report_has_the_skill_of_both(fast, moons):
     X, y = moons
     report = fast.report(X, y)
     assert report.source.accuracy == fast.estimator_.score(X, y)
-    assert report.borders.accuracy == fast.score(X, y)
+    assert report.fast.accuracy == fast.score(X, y)
     assert report.agreement == np.mean(fast.predict(X) == fast.estimator_.predict(X))
     assert report.speed_up > 1
-    assert report.borders.n_bytes == 4 * fast.n_borders_ * (2 + 2 + 1)
+    assert report.fast.n_bytes == 4 * fast.n_borders_ * (2 + 2 + 1)
 
 
-def test_a_report_without_labels_tells_agreement_alone(fast, moons):
+def test_a_report_without_labels_has_agreement_alone(fast, moons):
     report = fast.report(moons[0])
     assert report.source.accuracy is None
     assert "Same label on" in str(report)
-    assert str(report).splitlines()[2].split() == ["accuracy", "-", "-"]
+    assert str(report).splitlines()[1].split() == ["accuracy", "-", "-"]
 
 
-def test_a_report_is_plain_numbers_for_machines(fast, moons):
-    found = fast.report(*moons).to_dict()
-    assert set(found) == {"source", "borders", "agreement", "n_rows", "speed_up"}
-    assert found["n_rows"] == len(moons[0])
+def test_a_report_names_source_and_model_in_its_head(fast, moons):
+    lines = str(fast.report(*moons)).splitlines()
+    assert lines[0].split(maxsplit=1) == ["SVC", "borders (pairwise)"]
+    assert len({len(line) for line in lines[:-1]}) == 1
+    assert lines[-1].startswith("Same label on")
+    assert lines[-1].endswith("times as fast.")
+
+
+def test_a_report_can_be_written_as_plain_numbers(fast, moons):
+    result = fast.report(*moons).to_dict()
+    assert set(result) == {"source", "fast", "agreement", "n_rows", "classes", "speed_up"}
+    assert result["n_rows"] == len(moons[0])
 
 
 def test_a_function_of_rows_is_compared_too(moons):
     X, _ = moons
     fast = accelerate(lambda rows: rows[:, 1] - 0.2, X, random_state=0)
     assert fast.report(X).agreement > 0.99
+
+
+def test_attributes_that_were_renamed_name_the_new_one(fast, moons):
+    report = fast.report(moons[0])
+    with pytest.raises(AttributeError, match="'borders': it is now called 'fast'"):
+        report.borders  # noqa: B018
+    with pytest.raises(AttributeError, match="now called 'microseconds_per_row'"):
+        report.fast.microseconds_a_row  # noqa: B018
+    assert not hasattr(report, "other")
+
+
+def test_a_model_has_a_name_for_readers(fast):
+    assert model_name(fast) == "borders (pairwise)"
+    assert model_name(SVC()) == "SVC"
+
+
+def test_scores_are_plain_numbers(moons):
+    _, y = moons
+    classes = np.arange(2)
+    right = ModelScores("right", count(classes, y, y, np.eye(2)[y]), 2.0, 100)
+    wrong = ModelScores("wrong", count(classes, y, 1 - y, None), 1.0, 50)
+    result = Comparison(wrong, right).to_dict()
+    assert (result["agreement"], result["speed_up"]) == (0.0, 2.0)
+    assert (result["source"]["accuracy"], result["source"]["brier_score"]) == (1.0, 0.0)
+    assert (result["fast"]["accuracy"], result["fast"]["brier_score"]) == (0.0, None)
+
+
+def test_one_true_class_has_no_uncertainty_coefficient():
+    counts = count(np.arange(2), np.zeros(5, int), np.zeros(5, int), None)
+    assert ModelScores("m", counts, 1.0, 1).uncertainty_coefficient is None
+
+
+def make_predictions(classes, seed=0, n_rows=1000):
+    """Return true labels, predicted labels and probabilities."""
+    rng = np.random.default_rng(seed)
+    probabilities = rng.dirichlet(np.ones(len(classes)), n_rows)
+    y = classes[(rng.random((n_rows, 1)) < probabilities.cumsum(axis=1)).argmax(axis=1)]
+    return y, classes[probabilities.argmax(axis=1)], probabilities
+
+
+def count(classes, y, labels, probabilities, n_blocks=7):
+    counter = PredictionCounter(classes)
+    for rows in filter(len, np.array_split(np.arange(len(labels)), n_blocks)):
+        counter.add(
+            None if y is None else y[rows],
+            labels[rows],
+            None if probabilities is None else probabilities[rows],
+        )
+    return counter.sum_up()
+
+
+def scores(counts):
+    return Comparison(ModelScores("m", counts, 1.0, 1), None).to_dict()["fast"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_scores_of_blocks_are_those_of_the_whole(name):
+    classes = NAMES[name]
+    y, labels, probabilities = make_predictions(classes)
+    result = scores(count(classes, y, labels, probabilities))
+    assert result["accuracy"] == accuracy_score(y, labels)
+    assert result["uncertainty_coefficient"] == uncertainty_coefficient(y, labels)
+    assert_allclose(
+        result["brier_score"], brier_score(y, probabilities, classes=classes), rtol=1e-12
+    )
+    assert_array_equal(result["confusion"], confusion_matrix(y, labels, labels=np.sort(classes)))
+
+
+def test_labels_that_the_model_lacks_are_counted_and_have_no_brier_score():
+    classes = np.array([0, 1])
+    y, labels, probabilities = make_predictions(classes, n_rows=50)
+    y[::10] = 7
+    result = scores(count(classes, y, labels, probabilities))
+    assert result["brier_score"] is None
+    assert_array_equal(result["confusion"], confusion_matrix(y, labels, labels=[0, 1, 7]))
+    assert result["accuracy"] == np.mean(y == labels)
+
+
+def test_words_become_numbers_after_the_last_block():
+    counter = PredictionCounter([1, 2])
+    counter.add(np.array(["1", "2"]), np.array([1, 1]), None)
+    counter.add(np.array(["1.0"]), np.array([2]), None)
+    counts = counter.sum_up(lambda truths: join_labels([truths]))
+    assert_array_equal(counts.confusion(np.array([1, 2])), [[1, 1], [1, 0]])
+
+
+def test_without_true_labels_only_rows_are_counted():
+    classes = np.array([0, 1])
+    _, labels, probabilities = make_predictions(classes, n_rows=50)
+    counts = count(classes, None, labels, probabilities)
+    assert counts.truths is None
+    assert counts.n_rows == 50
+    assert scores(counts)["accuracy"] is None
+
+
+def test_memory_does_not_grow_with_the_rows():
+    classes = np.arange(3)
+    small, large = (
+        count(classes, *make_predictions(classes, n_rows=n_rows)) for n_rows in (200, 20_000)
+    )
+    assert len(large.rows) == len(small.rows) == 9
+
+
+def test_counts_have_the_uncertainty_coefficient_of_their_labels():
+    y, labels, _ = make_predictions(NAMES["numbers"])
+    counts = confusion_matrix(y, labels, labels=[0, 1, 2, 3])
+    assert_allclose(uncertainty_of_counts(counts), uncertainty_coefficient(y, labels), rtol=1e-14)
+    with pytest.raises(ValueError, match="at least two true classes, got 1"):
+        uncertainty_of_counts([[3, 2], [0, 0]])

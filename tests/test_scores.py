@@ -57,18 +57,18 @@ def test_uncertainty_coefficient_is_the_papers_formula(confusion):
 
 
 def test_uncertainty_coefficient_of_one_known_table():
-    # Half of each class is told exactly, the other half is a guess: H = log 2, H(i|j) = log(2)/2.
+    # Half of each class is predicted exactly, the rest at random: H = log 2, H(i|j) = log(2)/2.
     y_true, y_pred = labels_of([[2, 0, 2], [0, 2, 2]])
     assert_allclose(uncertainty_coefficient(y_true, y_pred), 0.5, rtol=1e-15)
 
 
-def test_perfect_predictions_score_one_whatever_the_names():
+def test_perfect_predictions_score_one_for_any_names():
     y_true = np.repeat(["x", "y", "z"], [3, 5, 7])
     y_pred = np.repeat([12, -1, 4], [3, 5, 7])
     assert uncertainty_coefficient(y_true, y_pred) == 1.0
 
 
-def test_one_answer_for_all_rows_scores_zero():
+def test_one_label_for_all_rows_scores_zero():
     assert uncertainty_coefficient([0] * 90 + [1] * 10, [0] * 100) == 0.0
 
 
@@ -97,7 +97,7 @@ def test_agreement_counts_equal_labels():
     assert agreement(["a", "b", "b"], ["a", "b", "a"]) == 2 / 3
 
 
-def test_sklearns_scores_are_here_too():
+def test_scores_of_scikit_learn_are_available():
     assert accuracy_score([0, 1, 1], [0, 1, 0]) == 2 / 3
     assert confusion_matrix(["a", "b", "b"], ["a", "b", "a"]).tolist() == [[1, 0], [1, 1]]
 
@@ -142,7 +142,7 @@ def test_brier_score_needs_one_class_a_column(classes):
         brier_score(["a", "a"], [[1.0, 0.0], [0.0, 1.0]], classes=classes)
 
 
-def test_confidence_rating_of_a_guess_is_zero_and_of_certainty_one():
+def test_confidence_rating_of_equal_probabilities_is_zero_and_of_certainty_one():
     probabilities = [[0.25] * 4, [1.0, 0.0, 0.0, 0.0], [0.625, 0.125, 0.125, 0.125]]
     assert_allclose(confidence_rating(probabilities), [0.0, 1.0, 0.5], atol=1e-15)
 

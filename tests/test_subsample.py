@@ -1,4 +1,4 @@
-"""Sub-sampling against the sizes that the paper reports."""
+"""Subsampling against the sizes in the paper."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from limes.subsample import power_law_sizes, proportional_sizes, subsample_rows
 SHUTTLE = [34108, 37, 132, 6748, 2458, 6, 11]
 
 
-def test_power_law_gives_the_papers_shuttle():
+def test_power_law_sizes_are_those_of_the_papers_shuttle():
     # Table 5: 6522 rows, which is what 15 % of 43 500 comes to, each class rounded down.
     sizes = power_law_sizes(SHUTTLE, 0.15)
     assert sizes.sum() == 6522
@@ -26,24 +26,24 @@ def test_power_law_gives_the_papers_shuttle():
         ([1194, 1005, 731, 658, 652, 556, 664, 645, 542, 644], 0.45, 3276),  # usps
     ],
 )
-def test_proportional_gives_the_papers_table_5(class_sizes, fraction, expected):
+def test_proportional_sizes_are_those_of_the_papers_table_5(class_sizes, fraction, expected):
     assert proportional_sizes(class_sizes, fraction).sum() == expected
 
 
 @pytest.mark.parametrize("fraction", [0.001, 0.01, 0.15, 0.5, 0.9])
 def test_power_law_sizes_follow_one_exponent(fraction):
-    # log(n'_i / n_1) is proportional to log(n_i / n_1): to within the rounding of the large ones.
+    # log(n'_i / n_1) is proportional to log(n_i / n_1), up to the rounding of the sizes.
     sizes = np.array([10, 1000, 100_000, 10_000_000])
-    kept = power_law_sizes(sizes, fraction)
-    slopes = np.log(kept[1:] / kept[0]) / np.log(sizes[1:] / sizes[0])
+    reduced = power_law_sizes(sizes, fraction)
+    slopes = np.log(reduced[1:] / reduced[0]) / np.log(sizes[1:] / sizes[0])
     assert np.ptp(slopes) < 0.01
-    assert abs(kept.sum() / (fraction * sizes.sum()) - 1) < 1e-3
-    assert kept[0] == 10
+    assert abs(reduced.sum() / (fraction * sizes.sum()) - 1) < 1e-3
+    assert reduced[0] == 10
 
 
 def test_power_law_keeps_the_order_of_the_classes():
-    kept = power_law_sizes(SHUTTLE, 0.05)
-    assert_array_equal(np.argsort(kept), np.argsort(SHUTTLE))
+    sizes = power_law_sizes(SHUTTLE, 0.05)
+    assert_array_equal(np.argsort(sizes), np.argsort(SHUTTLE))
 
 
 @pytest.mark.parametrize("fraction", [1e-9, 0.0001, 7 * 6 / sum(SHUTTLE)])
@@ -57,7 +57,7 @@ def test_the_fraction_one_keeps_all(sizes_of, class_sizes):
     assert_array_equal(sizes_of(class_sizes, 1.0), class_sizes)
 
 
-def test_a_product_just_below_a_whole_number_counts_as_it():
+def test_a_product_just_below_a_whole_number_is_rounded_up():
     assert 0.29 * 100 < 29
     assert_array_equal(proportional_sizes([100], 0.29), [29])
 
@@ -84,7 +84,7 @@ def test_a_seed_gives_the_same_rows_and_another_seed_others():
 
 
 @pytest.mark.parametrize("method", ["proportional", "power"])
-def test_a_smaller_fraction_keeps_a_part_of_a_larger_one(method):
+def test_rows_of_a_smaller_fraction_are_a_subset_of_those_of_a_larger_one(method):
     y = np.repeat([0, 1], [50, 400])
     small, large = (
         subsample_rows(y, fraction, method=method, random_state=3) for fraction in (0.3, 0.6)
@@ -92,7 +92,7 @@ def test_a_smaller_fraction_keeps_a_part_of_a_larger_one(method):
     assert set(small) < set(large)
 
 
-def test_rows_are_drawn_from_everywhere():
+def test_rows_are_drawn_from_the_whole_range():
     y = np.zeros(1000, dtype=int)
     rows = subsample_rows(y, 0.1, random_state=0)
     assert len(np.unique(rows // 100)) == 10
@@ -110,6 +110,6 @@ def test_an_unknown_method_is_refused():
 
 
 @pytest.mark.parametrize("class_sizes", [[], [0, 3], [1.5, 2]])
-def test_sizes_that_no_classes_have_are_refused(class_sizes):
+def test_invalid_class_sizes_are_refused(class_sizes):
     with pytest.raises(ValueError, match="whole numbers"):
         power_law_sizes(class_sizes, 0.5)

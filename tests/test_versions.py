@@ -1,25 +1,32 @@
-"""What runs here can be told."""
+"""Versions and SIMD level are reported for bug reports."""
 
-import os
-import subprocess
-import sys
+from importlib import util
 
 import pytest
 
-from limes._core import simd_levels
-from limes.versions import show_versions, versions
+from limes._core import hardware, simd_level, simd_levels
+from limes.versions import machine, package_versions, show_versions, versions
 
 
-def test_the_path_of_the_core_is_told(capsys):
+def test_the_simd_level_is_printed(capsys):
     show_versions()
-    assert f"SIMD level: {versions()['SIMD level']}" in capsys.readouterr().out
+    assert versions()["SIMD level"] == simd_level()
+    assert f"SIMD level: {simd_level()}\n" in capsys.readouterr().out
+    assert machine().endswith(simd_level())
 
 
-@pytest.mark.parametrize("path", simd_levels())
-def test_the_path_can_be_forced(path):
-    program = "from limes.versions import versions; print(versions()['SIMD level'])"
-    environment = {**os.environ, "LIMES_SIMD": path}
-    done = subprocess.run(
-        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
-    )
-    assert done.stdout.strip() == path
+@pytest.mark.parametrize("level", simd_levels())
+def test_the_environment_sets_the_level_at_import(level, monkeypatch):
+    monkeypatch.setenv(hardware.VARIABLE, level)
+    # The module executed once more beside the imported one, as a new process would import it.
+    spec = util.spec_from_file_location("imported_again", hardware.__file__)
+    imported_again = util.module_from_spec(spec)
+    spec.loader.exec_module(imported_again)
+    assert imported_again.simd_level() == level
+
+
+def test_the_versions_of_a_result_name_the_packages_of_its_method():
+    text = package_versions("sklearn.svm scipy")
+    assert [part.split()[0] for part in text.split(", ")] == [
+        *("python", "limes", "numpy", "scikit-learn", "scipy")
+    ]

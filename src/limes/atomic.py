@@ -1,4 +1,4 @@
-"""Write a file whole or not at all; lock a file."""
+"""Write files atomically, and lock files."""
 
 import errno
 import os
@@ -10,10 +10,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-# What only writing raises: the disk is full, or the user's share of it, or a file's largest size.
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-FAR_BYTE = 1 << 30
-
+# Errors of writing only: the disk is full, a quota or the largest size of a file is reached.
+OUT_OF_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+# The byte that is locked on Windows, beyond the end of the file, where it blocks no reader.
+LOCKED_BYTE = 1 << 30
 
 if sys.platform == "win32":
     import msvcrt
@@ -25,9 +25,9 @@ else:
 def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Open a file for writing that appears under its name only when it is complete.
 
-    The bytes go to another file beside it, reach the disk, and are then renamed: whatever happens,
-    ``path`` is either the old file or the whole new one. An error leaves nothing behind. What is no
-    plain file, such as ``/dev/stdout`` or a pipe, is written to as it is.
+    The bytes are written to a temporary file in the same folder, synchronised to the disk, and
+    renamed: ``path`` is always either the old file or the complete new one. After an error the
+    temporary file is removed. A pipe or device, such as ``/dev/stdout``, is written directly.
 
     Examples
     --------
@@ -39,22 +39,70 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     ...     path.read_bytes(), len(os.listdir(folder))
     (b'whole', 1)
     """
-    with _full_named(path):
-        yield from _opened(path)
+    with _naming_full_disk(path):
+        yield from _open_temporary(path)
+
+
+def _open_temporary(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """Yield the stream to write to, once; then rename the file."""
+    if _is_special(Path(path)):
+        with Path(path).open("wb") as stream:
+            yield stream
+        return
+    target = Path(os.path.realpath(path))
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}.tmp")
+    try:
+        with temporary.open("xb") as stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        temporary.replace(target)
+    finally:
+        temporary.unlink(missing_ok=True)
+    _sync_folder(target.parent)
+
+
+@contextmanager
+def _naming_full_disk(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Add the name of the file to errors of a full disk, which come without one."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in OUT_OF_SPACE and error.filename is None:
+            error.filename = os.fspath(path)
+        raise
+
+
+def _is_special(path: Path) -> bool:
+    """Return whether a path is something other than a plain file."""
+    try:
+        return not stat.S_ISREG(path.stat().st_mode)
+    except OSError:
+        return False
+
+
+def _sync_folder(folder: Path) -> None:
+    """Synchronise the new name to the disk, on systems that support it."""
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 @contextmanager
 def locked(stream: BinaryIO) -> Iterator[None]:
-    """Keep other processes that ask for the same from a file, until the block is left.
+    """Lock a file against other processes that lock it, until the block is left.
 
-    Whatever ends the process ends that too. A file system that knows no locks has none.
+    The lock also ends with the process. On a file system without locks this does nothing.
 
     Examples
     --------
     >>> import tempfile
     >>> with tempfile.TemporaryFile() as stream, locked(stream):
-    ...     stream.write(b"alone")
-    5
+    ...     stream.write(b"locked")
+    6
     """
     with suppress(OSError):
         _lock(stream, is_locked=True)
@@ -69,58 +117,9 @@ def locked(stream: BinaryIO) -> Iterator[None]:
 def _lock(stream: BinaryIO, *, is_locked: bool) -> None:
     """Lock a file, or unlock it."""
     if sys.platform == "win32":
-        # A byte far beyond the end: there readers are not in the way.
-        place = stream.tell()
-        stream.seek(FAR_BYTE)
+        position = stream.tell()
+        stream.seek(LOCKED_BYTE)
         msvcrt.locking(stream.fileno(), msvcrt.LK_LOCK if is_locked else msvcrt.LK_UNLCK, 1)
-        stream.seek(place)
+        stream.seek(position)
     else:
         fcntl.flock(stream, fcntl.LOCK_EX if is_locked else fcntl.LOCK_UN)
-
-
-def _opened(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Give the stream to write to, once; then let the file appear."""
-    if _is_special(Path(path)):
-        with Path(path).open("wb") as stream:
-            yield stream
-        return
-    target = Path(os.path.realpath(path))
-    beside = target.with_name(f".{target.name}.{secrets.token_hex(8)}.tmp")
-    try:
-        with beside.open("xb") as stream:
-            yield stream
-            stream.flush()
-            os.fsync(stream.fileno())
-        beside.replace(target)
-    finally:
-        beside.unlink(missing_ok=True)
-    _sync_folder(target.parent)
-
-
-@contextmanager
-def _full_named(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Say which file there was no room for: the system does not."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno in FULL and error.filename is None:
-            error.filename = os.fspath(path)
-        raise
-
-
-def _is_special(path: Path) -> bool:
-    """Tell whether a path names something other than a plain file."""
-    try:
-        return not stat.S_ISREG(path.stat().st_mode)
-    except OSError:
-        return False
-
-
-def _sync_folder(folder: Path) -> None:
-    """Bring the new name to the disk, on systems that can do so: the file itself is there."""
-    with suppress(OSError):
-        number = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(number)
-        finally:
-            os.close(number)

@@ -26,7 +26,7 @@ from limes.model.file import load_model, save_model
 from limes.model.model import Candidate, FitInfo, Model, scheme_index
 from limes.model.schemes import SCHEMES, Scheme
 from limes.renamed import refuse_old_name
-from limes.report import Report, compare, pickled_size
+from limes.report import ComparedModel, Comparison, compare, pickled_size
 from limes.sources.generic import with_feature_names
 from limes.sources.pipelines import unwrap
 
@@ -281,7 +281,7 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         return self.model_.predictor()
 
-    def report(self, X: ArrayLike, y: ArrayLike | None = None) -> Report:
+    def report(self, X: ArrayLike, y: ArrayLike | None = None) -> Comparison:
         """Compare with the source: skill, agreement, time and size.
 
         Parameters
@@ -293,7 +293,7 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
         Returns
         -------
-        Report
+        Comparison
             Print it for a table.
         """
         rows = self._check_rows(X)
@@ -302,14 +302,14 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
                 "report compares with the source, which a model file does not keep. Set "
                 "estimator_ to the fitted source, or compare labels with limes.scores."
             )
-        return compare(
+        source = ComparedModel(
+            type(unwrap(self.estimator_)[0]).__name__,
             self._predict_by_source,
-            self.predict,
-            rows,
-            None if y is None else np.asarray(y),
-            names=(type(unwrap(self.estimator_)[0]).__name__, self.scheme_.name),
-            sizes=(pickled_size(self.estimator_), self.scheme_.n_bytes),
+            pickled_size(self.estimator_) or None,
         )
+        fast = ComparedModel(f"borders ({self.scheme_.name})", self.predict, self.scheme_.n_bytes)
+        truth = None if y is None else np.asarray(y)
+        return compare(fast, source, rows, truth, classes=self.classes_)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write all that predicts to one file, for ``limes.load``; the source is left out.

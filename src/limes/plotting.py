@@ -1,43 +1,31 @@
-"""Draw borders, regions, the candidates of a fit."""
+"""Draw decision regions, border points and the candidates of a fit."""
 
 from collections import Counter
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.decomposition import PCA
 
+from limes._typing import Array, Labels
 from limes.classifier import BordersClassifier
+from limes.model.border_map import BorderMap
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-# Okabe and Ito's colours, which colour-blind readers can tell apart.
+# Okabe and Ito's colours, which colour-blind readers can distinguish.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F0E442")
-# Places along each axis at which the regions are asked for.
+# Of the candidates of each scheme; the second one marks the selected candidate.
+CURVE_COLOURS = COLOURS[:1] + COLOURS[2:]
+# Points along each axis at which the model is evaluated for the regions.
 GRID = 400
-
-
-def new_figure(**options: Any) -> Any:
-    """Return an empty figure, or say what to install.
-
-    Parameters
-    ----------
-    **options
-        For ``matplotlib.figure.Figure``.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        One that needs no screen.
-    """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ImportError(
-            "pictures need matplotlib: install it with pip install 'limes[plot]'."
-        ) from error
-    return Figure(**options)
+# Border points drawn by draw_plane: those nearest to the plane; more would hide each other.
+MAX_POINTS = 200
+# Length of an arrow, as a share of the longer axis.
+ARROW_LENGTH = 0.027
 
 
 def draw_borders(fast: BordersClassifier, X: ArrayLike, y: ArrayLike, ax: "Axes") -> None:
@@ -57,150 +45,309 @@ def draw_borders(fast: BordersClassifier, X: ArrayLike, y: ArrayLike, ax: "Axes"
     X, y = np.asarray(X, dtype=np.float64), np.asarray(y)
     if X.ndim != 2 or X.shape[1] != 2:
         raise ValueError(f"X must have 2 features to be drawn, got the shape {X.shape!r}.")
-    _draw_regions(fast, X, ax)
-    for place, label in enumerate(fast.classes_):
-        ax.scatter(
-            X[y == label, 0],
-            X[y == label, 1],
-            s=6,
-            alpha=0.5,
-            linewidths=0,
-            color=COLOURS[place % len(COLOURS)],
-            label=f"rows of class {label}",
-        )
-    points, directions = border_points(fast)
-    ax.scatter(
-        points[:, 0],
-        points[:, 1],
-        s=14,
-        color="black",
-        zorder=3,
-        label=f"{len(points)} border points",
-    )
-    length = 0.04 * np.ptp(X, axis=0).max()
-    ax.quiver(
-        *points.T,
-        *(length * directions).T,
-        angles="xy",
-        scale_units="xy",
-        scale=1,
-        width=0.003,
-        zorder=3,
-    )
-    ax.set(xlabel="first feature", ylabel="second feature")
+    low, high = X.min(axis=0), X.max(axis=0)
+    margin = 0.05 * (high - low)
+    plane = find_plane(X)
+    _draw_regions(fast, plane, (low - margin, high + margin), ax)
+    _draw_rows(fast, plane.project(X), y, ax)
+    _draw_points(*points_near(fast, plane), ax)
+    ax.set(xlabel=plane.names[0], ylabel=plane.names[1])
     ax.legend(loc="best", fontsize="small", framealpha=0.9)
 
 
-def draw_candidates(fast: BordersClassifier, ax: "Axes | None" = None) -> "Axes":
-    """Draw what was tried: disagreement with the source over the cost of a row.
+def draw_plane(fast: BordersClassifier, X: Array, y: Labels, ax: "Axes") -> "Plane":
+    """Draw what ``draw_borders`` draws for any number of features, in their plane.
 
     Parameters
     ----------
     fast : BordersClassifier
-        Fitted with the number of points left open.
+        Fitted on two features or more.
+    X : ndarray of shape (n_rows, n_features)
+        Rows to show, three or more.
+    y : ndarray of shape (n_rows,)
+        Their labels.
+    ax : matplotlib.axes.Axes
+        Where to draw.
+
+    Returns
+    -------
+    Plane
+        That of two features, or of the first two principal components of more.
+    """
+    names = getattr(fast, "feature_names_in_", None)
+    plane = find_plane(X, None if names is None else tuple(map(str, names)))
+    # Outliers would shrink the rest.
+    low, high = np.percentile(plane.project(X), [0.5, 99.5], axis=0)
+    margin = 0.08 * np.maximum(high - low, 1e-12)
+    _draw_regions(fast, plane, (low - margin, high + margin), ax)
+    _draw_rows(fast, plane.project(X), y, ax)
+    _draw_points(*points_near(fast, plane, max_points=MAX_POINTS), ax)
+    ax.set(xlabel=plane.names[0], ylabel=plane.names[1])
+    if len(fast.classes_) <= len(COLOURS):
+        ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1), frameon=False, markerscale=2.5)
+    return plane
+
+
+def draw_candidates(fast: BordersClassifier, ax: "Axes | None" = None) -> "Axes":
+    """Draw the candidates of a fit: disagreement with the source against the cost per row.
+
+    Parameters
+    ----------
+    fast : BordersClassifier
+        Fitted without ``n_borders``.
     ax : matplotlib.axes.Axes, default=None
         Where to draw; by default the current axes of pyplot.
 
     Returns
     -------
     matplotlib.axes.Axes
-        The same. What was never seen to differ from the source is drawn at its error.
+        The same. A candidate that never differed from the source is drawn at a tenth of its
+        standard error.
     """
-    trials = sorted(fast.candidates_, key=lambda trial: trial.cost)
-    if not trials:
+    candidates = sorted(fast.candidates_, key=lambda candidate: candidate.cost)
+    if not candidates:
         raise ValueError(
-            "there is no trade-off to draw, tradeoff_ is []: fit with scheme='auto' or 'shared'."
+            "there is no trade-off to draw, candidates_ is []: fit with scheme='auto' or 'shared'."
         )
-    from matplotlib.ticker import LogLocator, NullFormatter
-
     if ax is None:
         import matplotlib.pyplot as plt
 
         ax = plt.gca()
-    costs = [trial.cost for trial in trials]
-    # A logarithmic axis has no zero: what was never seen to differ is drawn at its error.
-    missed = [max(1 - trial.agreement, trial.agreement_error) for trial in trials]
-    ax.errorbar(
-        costs,
-        missed,
-        yerr=[
-            min(trial.agreement_error, 0.9 * miss)
-            for trial, miss in zip(trials, missed, strict=True)
-        ],
-        color=COLOURS[0],
-        marker="o",
-        capsize=3,
-        label="tried",
-    )
-    counts = Counter(trial.n_borders for trial in trials)
-    for place, (trial, miss) in enumerate(zip(trials, missed, strict=True)):
-        name = f"{trial.n_borders} point" + "s" * (trial.n_borders > 1)
-        name += f", blend {trial.blend}" * (counts[trial.n_borders] > 1)
-        # Above and below in turn, so that neighbours do not overlap.
-        shift = (6, -12 if place % 2 else 6)
-        ax.annotate(name, (trial.cost, miss), xytext=shift, textcoords="offset points", fontsize=8)
-    for trial, cost, miss in zip(trials, costs, missed, strict=True):
-        if trial.is_selected:
-            ax.plot(cost, miss, "o", ms=13, mfc="none", mec=COLOURS[1], mew=2, label="chosen")
-    ax.set(
-        xscale="log",
-        yscale="log",
-        xlabel="multiply-adds a row",
-        ylabel="share of rows not as the source",
-    )
-    # A few round numbers, however narrow the range: names of all that lie between would overlap.
-    is_narrow = max(costs) < 100 * min(costs)
-    ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if is_narrow else (1,)))
-    ax.xaxis.set_major_formatter("{x:g}")
-    ax.xaxis.set_minor_formatter(NullFormatter())
-    # Room for the last name.
-    ax.margins(x=0.3, y=0.1)
+    schemes = sorted({candidate.scheme for candidate in candidates})
+    for place, scheme in enumerate(schemes):
+        shown = [candidate for candidate in candidates if candidate.scheme == scheme]
+        misses = [_disagreement(candidate) for candidate in shown]
+        ax.errorbar(
+            [candidate.cost for candidate in shown],
+            misses,
+            # A bar down to zero has no end on a logarithmic axis.
+            yerr=[
+                min(candidate.agreement_error, 0.9 * miss)
+                for candidate, miss in zip(shown, misses, strict=True)
+            ],
+            color=CURVE_COLOURS[place % len(CURVE_COLOURS)],
+            marker="o",
+            capsize=3,
+            label="candidates" if len(schemes) == 1 else f"candidates, {scheme}",
+        )
+    _name_candidates(candidates, ax)
+    _scale_candidates([candidate.cost for candidate in candidates], ax)
     ax.legend(loc="best", framealpha=0.9)
     return ax
 
 
-def border_points(fast: BordersClassifier) -> tuple[Any, Any]:
+def new_figure(**options: Any) -> Any:
+    """Return an empty figure that needs no screen.
+
+    Parameters
+    ----------
+    **options
+        For ``matplotlib.figure.Figure``.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ImportError(
+            "pictures need matplotlib: install it with pip install 'limes[plot]'."
+        ) from error
+    return Figure(**options)
+
+
+def border_points(fast: BordersClassifier) -> tuple[Array, Array]:
     """Return border points as raw rows, and the unit direction across the border at each.
 
     Parameters
     ----------
     fast : BordersClassifier
-        Fitted.
+        Fitted classifier.
 
     Returns
     -------
     points, directions : ndarray of shape (n_borders, n_features)
-        Of all maps.
+        Of all maps. Where a point has several functions, the direction is that in which the
+        highest of them gains most on the second highest.
     """
-    maps = fast.scheme_.maps
-    points = np.concatenate(
-        [
-            one.points if one.preprocessing is None else one.preprocessing.undo(one.points)
-            for one in maps
-        ]
-    )
-    normals = np.concatenate([one.slopes[:, 0] for one in maps])
-    lengths = np.linalg.norm(normals, axis=1, keepdims=True)
-    return points, normals / np.where(lengths > 0, lengths, 1.0)
+    points, gradients = zip(*map(_points_and_gradients, fast.scheme_.maps), strict=True)
+    return np.concatenate(points), _unit(np.concatenate(gradients))
 
 
-def _draw_regions(fast: BordersClassifier, X: Any, ax: "Axes") -> None:
-    """Shade what the fast model answers, all over the rows."""
+@dataclass(frozen=True, eq=False)
+class Plane:
+    """A plane through the mean of the rows, with features in units of their deviation."""
+
+    # Shape (n_features,). Of each feature.
+    mean: Array
+    deviation: Array
+    # Shape (2, n_features). Two orthogonal unit vectors.
+    axes: Array
+    # Names of the two directions.
+    names: tuple[str, str]
+    # Share of the rows' variance that the plane shows.
+    share: float
+
+    def project(self, X: Array) -> Array:
+        """Return the positions of rows in the plane."""
+        return ((X - self.mean) / self.deviation) @ self.axes.T
+
+    def lift(self, positions: Array) -> Array:
+        """Return positions in the plane as rows."""
+        return self.mean + (positions @ self.axes) * self.deviation
+
+    def distances(self, X: Array) -> Array:
+        """Return the distances of rows from the plane."""
+        return np.linalg.norm((X - self.lift(self.project(X))) / self.deviation, axis=1)
+
+    def project_gradients(self, gradients: Array) -> Array:
+        """Return the part of gradients that lies in the plane."""
+        return (gradients * self.deviation) @ self.axes.T
+
+
+def find_plane(X: Array, names: tuple[str, ...] | None = None) -> Plane:
+    """Return the plane of two features, or the one that shows most of the rows' variance.
+
+    Examples
+    --------
+    >>> plane = find_plane(np.array([[0.0, 0.0], [2.0, 1.0]]))
+    >>> plane.project(np.array([[3.0, 4.0]]))
+    array([[3., 4.]])
+    """
+    if X.shape[1] == 2:
+        first, second = names or ("first feature", "second feature")
+        return Plane(np.zeros(2), np.ones(2), np.eye(2), (first, second), 1.0)
+    mean, deviation = X.mean(axis=0), X.std(axis=0)
+    deviation = np.where(deviation > 0, deviation, 1.0)
+    components = PCA(2, random_state=0).fit((X - mean) / deviation)
+    titles = ("first principal component", "second principal component")
+    share = float(np.nan_to_num(components.explained_variance_ratio_.sum()))
+    return Plane(mean, deviation, components.components_, titles, share)
+
+
+def points_near(
+    fast: BordersClassifier, plane: Plane, *, max_points: int | None = None
+) -> tuple[Array, Array]:
+    """Return positions of the border points nearest to a plane, and their directions in it."""
+    points, directions = border_points(fast)
+    nearest = np.argsort(plane.distances(points), kind="stable")[:max_points]
+    return plane.project(points[nearest]), _unit(plane.project_gradients(directions[nearest]))
+
+
+def _draw_regions(
+    fast: BordersClassifier, plane: Plane, box: tuple[Array, Array], ax: "Axes"
+) -> None:
+    """Shade the predictions of the model in a box of the plane, and show nothing but the box."""
     from matplotlib.colors import ListedColormap
 
-    low, high = X.min(axis=0), X.max(axis=0)
-    margin = 0.05 * (high - low)
-    axes = [np.linspace(low[j] - margin[j], high[j] + margin[j], GRID) for j in range(2)]
+    low, high = box
+    axes = [np.linspace(low[j], high[j], GRID) for j in range(2)]
     grid = np.stack(np.meshgrid(*axes), axis=-1).reshape(-1, 2)
-    class_index = np.searchsorted(fast.classes_, fast.predict(grid)).reshape(GRID, GRID)
+    class_index = np.searchsorted(fast.classes_, fast.predict(plane.lift(grid)))
     n_classes = len(fast.classes_)
-    shades = ListedColormap([COLOURS[place % len(COLOURS)] for place in range(n_classes)])
-    ax.pcolormesh(
-        *axes,
-        class_index,
-        cmap=shades,
+    ax.imshow(
+        class_index.reshape(GRID, GRID),
+        extent=(low[0], high[0], low[1], high[1]),
+        origin="lower",
+        aspect="auto",
+        cmap=ListedColormap([COLOURS[place % len(COLOURS)] for place in range(n_classes)]),
         vmin=-0.5,
         vmax=n_classes - 0.5,
-        alpha=0.15,
-        rasterized=True,
+        alpha=0.2,
+        interpolation="nearest",
     )
+    ax.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
+    ax.set_autoscale_on(False)
+
+
+def _draw_rows(fast: BordersClassifier, positions: Array, y: Labels, ax: "Axes") -> None:
+    """Draw rows in the colours of their classes."""
+    for place, label in enumerate(fast.classes_):
+        has_label = y == label
+        ax.scatter(
+            positions[has_label, 0],
+            positions[has_label, 1],
+            s=7,
+            alpha=0.55,
+            linewidths=0,
+            color=COLOURS[place % len(COLOURS)],
+            label=f"rows of class {label}",
+        )
+
+
+def _draw_points(points: Array, directions: Array, ax: "Axes") -> None:
+    """Draw border points, and an arrow across the border at each."""
+    label = f"{len(points)} border point" + "s" * (len(points) > 1)
+    ax.scatter(points[:, 0], points[:, 1], s=8, color="black", zorder=3, label=label)
+    length = ARROW_LENGTH * max(np.ptp(ax.get_xlim()), np.ptp(ax.get_ylim()))
+    ax.quiver(
+        *points.T,
+        *(length * directions).T,
+        angles="xy",
+        scale_units="xy",
+        scale=1,
+        width=0.002,
+        zorder=3,
+    )
+
+
+def _points_and_gradients(border_map: BorderMap) -> tuple[Array, Array]:
+    """Return the points of a map as raw rows, and the gradient across the border at each."""
+    preprocessing, rows, slopes = border_map.preprocessing, border_map.points, border_map.slopes
+    if preprocessing is not None:
+        rows = preprocessing.undo(rows)
+    if border_map.n_outputs == 1:
+        return rows, slopes[:, 0]
+    values = np.einsum("ikj,ij->ik", slopes, rows) + border_map.offsets
+    second, first = np.argsort(values, axis=1)[:, -2:].T
+    numbers = np.arange(len(rows))
+    return rows, slopes[numbers, first] - slopes[numbers, second]
+
+
+def _unit(vectors: Array) -> Array:
+    """Return vectors of length 1; those of length 0 stay."""
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return vectors / np.where(lengths > 0, lengths, 1.0)
+
+
+def _disagreement(candidate: Any) -> float:
+    """Return the share of rows that differ from the source, at least a tenth of its error.
+
+    A logarithmic axis has no zero.
+    """
+    return float(max(1 - candidate.agreement, 0.1 * candidate.agreement_error))
+
+
+def _name_candidates(candidates: list[Any], ax: "Axes") -> None:
+    """Write the size at each candidate, and draw a ring around the selected one."""
+    counts = Counter(candidate.n_borders for candidate in candidates)
+    for place, candidate in enumerate(candidates):
+        name = f"{candidate.n_borders} point" + "s" * (candidate.n_borders > 1)
+        name += f", blend {candidate.blend}" * (counts[candidate.n_borders] > 1)
+        at = candidate.cost, _disagreement(candidate)
+        # Above and below in turn, so that neighbours do not overlap.
+        shift = (6, -12 if place % 2 else 6)
+        ax.annotate(name, at, xytext=shift, textcoords="offset points", fontsize=8)
+        if candidate.is_selected:
+            ax.plot(*at, "o", ms=13, mfc="none", mec=COLOURS[1], mew=2, label="selected")
+
+
+def _scale_candidates(costs: list[int], ax: "Axes") -> None:
+    """Set logarithmic axes with a few round numbers, and names for them."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    ax.set(
+        xscale="log",
+        yscale="log",
+        xlabel="multiply-adds per row",
+        ylabel="disagreement with the source",
+    )
+    # Labels of all ticks between powers of ten would overlap.
+    is_narrow = max(costs) < 100 * min(costs)
+    ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if is_narrow else (1,)))
+    ax.xaxis.set_major_formatter("{x:g}")
+    ax.xaxis.set_minor_formatter(NullFormatter())
+    # Space for the name of the last candidate.
+    ax.margins(x=0.3, y=0.1)

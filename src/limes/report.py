@@ -1,135 +1,468 @@
-"""Source beside fast model: skill, agreement, time, size."""
+"""Comparison of a fast model with its source: skill, agreement, time, size."""
 
 import pickle
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from limes._typing import Labels
-from limes.scores import accuracy_score, agreement, uncertainty_coefficient
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from limes._typing import Array, Labels
+from limes.renamed import refuse_old_name
+from limes.scores import uncertainty_of_counts
 from limes.timing import time_in_turns
 
-# Time at most this many rows of the slow model: it answers the same for more.
+# Rows that times are measured on; the time per row hardly changes with more.
 MAX_TIMED_ROWS = 2000
-# Take turns this often, and at least this long; the quickest of each counts.
+# Models are timed in turns, this often and at least this long; the quickest call counts.
 N_TURNS = 5
 MIN_SECONDS = 0.002
+# Bins of probability, of the reliability diagram.
+N_BINS = 10
+
+Predict = Callable[[Any], Labels]
 
 
-@dataclass(frozen=True)
-class ModelReport:
-    """What one model reached.
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """A model, and the source that it replaces, on the same rows; printing it gives a table.
+
+    Parameters
+    ----------
+    fast : ModelScores
+        Of the fast model.
+    source : ModelScores or None
+        Of the source; None if there is none.
+    n_same : int, default=0
+        Number of rows with the same label from both.
+    """
+
+    fast: "ModelScores"
+    source: "ModelScores | None"
+    n_same: int = 0
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return self.fast.counts.n_rows
+
+    @property
+    def agreement(self) -> float | None:
+        """Share of rows with the source's label; None without a source."""
+        return None if self.source is None else self.n_same / self.n_rows
+
+    @property
+    def speed_up(self) -> float | None:
+        """Time of the source divided by that of the fast model; None without a source."""
+        if self.source is None:
+            return None
+        return self.source.microseconds_per_row / self.fast.microseconds_per_row
+
+    @property
+    def classes(self) -> Labels:
+        """Labels of the fast model, in the order of its probabilities."""
+        return self.fast.counts.classes
+
+    @property
+    def all_classes(self) -> Labels:
+        """Labels of the model and of the true classes, sorted if these are known."""
+        truths = self.fast.counts.truths
+        return self.classes if truths is None else np.union1d(self.classes, truths)
+
+    @property
+    def models(self) -> "list[ModelScores]":
+        """The source, if there is one, and the fast model."""
+        return [model for model in (self.source, self.fast) if model is not None]
+
+    def confusion(self, model: "ModelScores") -> NDArray[np.int64]:
+        """Return how many rows of each true class (down) were given each label (across).
+
+        Parameters
+        ----------
+        model : ModelScores
+            One of the two.
+
+        Returns
+        -------
+        ndarray of shape (n_classes, n_classes)
+            Counts, in the order of ``all_classes``.
+        """
+        return model.counts.confusion(self.all_classes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all scores as plain numbers, for JSON.
+
+        Returns
+        -------
+        dict
+            None stands for what is not known.
+        """
+        result: dict[str, Any] = {
+            "n_rows": self.n_rows,
+            "classes": self.all_classes.tolist(),
+            "agreement": self.agreement,
+            "speed_up": self.speed_up,
+        }
+        for role, model in (("fast", self.fast), ("source", self.source)):
+            if model is not None:
+                result[role] = {"name": model.name} | {key: getattr(model, key) for key in SCORES}
+                if model.counts.truths is not None:
+                    result[role]["confusion"] = self.confusion(model).tolist()
+        return result
+
+    def table(self, *, unknown: str = "-") -> list[list[str]]:
+        """Return the scores as text.
+
+        Parameters
+        ----------
+        unknown : str, default="-"
+            Stands for a score that is not known.
+
+        Returns
+        -------
+        list of list of str
+            A head with the names of the models, then one line for each score.
+        """
+        lines = [["", *(model.name for model in self.models)]]
+        for key, (label, form) in SCORES.items():
+            if key == "brier_score" and not any(model.has_probabilities for model in self.models):
+                continue
+            values = [getattr(model, key) for model in self.models]
+            lines.append([label, *(unknown if value is None else form(value) for value in values)])
+        return lines
+
+    def summary(self) -> str:
+        """Return agreement and speed-up in one sentence.
+
+        Returns
+        -------
+        str
+            Without a source only the number of rows.
+        """
+        if self.agreement is None or self.speed_up is None:
+            return f"{self.n_rows} rows."
+        times = f"{self.speed_up:.0f}" if self.speed_up >= 10 else f"{self.speed_up:.2g}"
+        return f"Same label on {self.agreement:.2%} of {self.n_rows} rows, {times} times as fast."
+
+    def __str__(self) -> str:
+        lines = self.table()
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        text = [
+            "  ".join(
+                [first.ljust(widths[0])]
+                + [cell.rjust(width) for cell, width in zip(cells, widths[1:], strict=True)]
+            )
+            for first, *cells in lines
+        ]
+        return "\n".join([*text, self.summary()])
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> NoReturn:
+            refuse_old_name(self, name, {"borders": "fast"})
+
+
+@dataclass(frozen=True, eq=False)
+class ModelScores:
+    """Predictions of one model, counted, and its time and size.
 
     Parameters
     ----------
     name : str
-        What it is.
-    accuracy, uncertainty_coefficient : float or None
-        Skill; None where the true labels are not known.
-    microseconds_a_row : float
+        Name of the model for readers.
+    counts : PredictionCounts
+        Its predictions, with the true labels where they are known.
+    microseconds_per_row : float
         Time of ``predict``, in a batch.
-    n_bytes : int
-        Size of the model.
+    n_bytes : int or None
+        Size; None if it is not known.
     """
 
     name: str
-    accuracy: float | None
-    uncertainty_coefficient: float | None
-    microseconds_a_row: float
-    n_bytes: int
+    counts: "PredictionCounts"
+    microseconds_per_row: float
+    n_bytes: int | None
+
+    @property
+    def has_probabilities(self) -> bool:
+        """Whether the model predicts probabilities."""
+        return self.counts.has_probabilities
+
+    @property
+    def accuracy(self) -> float | None:
+        """Share of rows with the true label; None where the true labels are not known."""
+        counts = self.counts
+        if counts.truths is None:
+            return None
+        return int(counts.rows[counts.truths == counts.labels].sum()) / counts.n_rows
+
+    @property
+    def uncertainty_coefficient(self) -> float | None:
+        """Share of the class entropy that is explained; None with fewer than two true classes."""
+        if self.counts.truths is None or len(np.unique(self.counts.truths)) < 2:
+            return None
+        return uncertainty_of_counts(self.counts.contingency())
+
+    @property
+    def brier_score(self) -> float | None:
+        """Error of the probabilities; None without them, or if the model lacks a true class."""
+        counts = self.counts
+        if counts.truths is None or not counts.has_probabilities:
+            return None
+        return counts.brier_score() if np.isin(counts.truths, counts.classes).all() else None
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> NoReturn:
+            refuse_old_name(self, name, {"microseconds_a_row": "microseconds_per_row"})
 
 
-@dataclass(frozen=True)
-class Report:
-    """Source beside borders; printing it gives a table.
+@dataclass(frozen=True, eq=False)
+class PredictionCounts:
+    """Predictions of a model, summed over the rows of each pair of a true and a given label.
 
     Parameters
     ----------
-    source, borders : ModelReport
-        The slow model and the fast one.
-    agreement : float
-        Share of rows with the same label.
-    n_rows : int
-        Rows that the skill was measured on.
+    classes : ndarray of shape (n_classes,)
+        Labels of the columns of probabilities.
+    truths : ndarray of shape (n_pairs,), or None
+        True labels; None where they are not known.
+    labels : ndarray of shape (n_pairs,)
+        Predicted labels.
+    rows : ndarray of int of shape (n_pairs,)
+        Number of rows with both.
+    bins : ndarray of int of shape (n_pairs, N_BINS)
+        Number of rows by a probability: that of the second of two classes, or the largest of more.
+    bin_probabilities : ndarray of shape (n_pairs, N_BINS)
+        Sums of these probabilities.
+    squared_sum : ndarray of shape (n_pairs,)
+        Sums of the squares of all probabilities.
+    class_probabilities : ndarray of shape (n_pairs, n_classes)
+        Sums of the probabilities of each class.
+    has_probabilities : bool
+        Whether the model predicts probabilities; if not, all of these sums are zero.
     """
 
-    source: ModelReport
-    borders: ModelReport
-    agreement: float
-    n_rows: int
+    classes: Labels
+    truths: Labels | None
+    labels: Labels
+    rows: NDArray[np.int64]
+    bins: NDArray[np.int64]
+    bin_probabilities: Array
+    squared_sum: Array
+    class_probabilities: Array
+    has_probabilities: bool
 
     @property
-    def speed_up(self) -> float:
-        """How many times quicker the fast model is."""
-        return self.source.microseconds_a_row / self.borders.microseconds_a_row
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return int(self.rows.sum())
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the same as plain numbers, for machines."""
-        return {**asdict(self), "speed_up": self.speed_up}
+    def confusion(self, classes: Labels) -> NDArray[np.int64]:
+        """Return how many rows of each true class (down) were given each label (across).
 
-    def __str__(self) -> str:
-        lines = [("", "source", "borders")]
-        lines += [
-            (label, form(getattr(self.source, name)), form(getattr(self.borders, name)))
-            for name, label, form in _lines()
-        ]
-        widths = [max(len(line[place]) for line in lines) for place in range(3)]
-        table = "\n".join(
-            f"{line[0]:<{widths[0]}}  {line[1]:>{widths[1]}}  {line[2]:>{widths[2]}}"
-            for line in lines
+        Labels that are none of the classes, which are sorted, are left out.
+        """
+        assert self.truths is not None
+        matrix = np.zeros((len(classes), len(classes)), dtype=np.int64)
+        is_known = np.isin(self.truths, classes) & np.isin(self.labels, classes)
+        places = [np.searchsorted(classes, part[is_known]) for part in (self.truths, self.labels)]
+        np.add.at(matrix, tuple(places), self.rows[is_known])
+        return matrix
+
+    def contingency(self) -> NDArray[np.int64]:
+        """Return how many rows of each true label (down) were given each label (across)."""
+        assert self.truths is not None
+        down, across = (np.unique(part, return_inverse=True) for part in (self.truths, self.labels))
+        matrix = np.zeros((len(down[0]), len(across[0])), dtype=np.int64)
+        np.add.at(matrix, (down[1], across[1]), self.rows)
+        return matrix
+
+    def true_class_probability(self) -> Array:
+        """Return the sums of the probabilities of the true classes."""
+        assert self.truths is not None
+        order = np.argsort(self.classes)
+        places = order[np.searchsorted(self.classes, self.truths, sorter=order)]
+        return self.class_probabilities[np.arange(len(places)), places]
+
+    def brier_score(self) -> float:
+        """Return the mean squared error of probabilities, half of it for two classes.
+
+        The error is 1 - p for the true class and p for the others: in all 1 - 2 p + sum(p²).
+        """
+        total = float(np.sum(self.rows - 2 * self.true_class_probability() + self.squared_sum))
+        return max(total, 0.0) / self.n_rows / (2 if len(self.classes) == 2 else 1)
+
+
+class PredictionCounter:
+    """Counts the predictions of a model, block by block.
+
+    Parameters
+    ----------
+    classes : array-like of shape (n_classes,)
+        Labels of the columns of its probabilities.
+
+    Examples
+    --------
+    >>> counter = PredictionCounter([0, 1])
+    >>> counter.add(np.array(["1", "0"]), np.array([1, 1]), None)
+    >>> counter.add(np.array(["1"]), np.array([1]), None)
+    >>> counts = counter.sum_up(convert=lambda words: words.astype(int))
+    >>> counts.confusion(np.array([0, 1])).tolist()
+    [[0, 1], [0, 2]]
+    """
+
+    def __init__(self, classes: ArrayLike) -> None:
+        self._classes = np.asarray(classes)
+        self._sums: dict[tuple[Any, Any], Array] = {}
+        self._has_probabilities = False
+
+    def add(self, y: Labels | None, labels: Labels, probabilities: Array | None) -> None:
+        """Count a block of rows.
+
+        Parameters
+        ----------
+        y : ndarray of shape (n_rows,), or None
+            True labels.
+        labels : ndarray of shape (n_rows,)
+            Predicted labels.
+        probabilities : ndarray of shape (n_rows, n_classes), or None
+            None if the model does not predict probabilities.
+        """
+        names, pair_index = np.unique(labels, return_inverse=True)
+        truths = [None]
+        if y is not None:
+            known, truth_index = np.unique(y, return_inverse=True)
+            truths, pair_index = known.tolist(), truth_index * len(names) + pair_index
+        given = names.tolist()
+        pairs, pair_index = np.unique(pair_index, return_inverse=True)
+        for pair, sums in zip(pairs, self._sum(pair_index, probabilities), strict=True):
+            key = truths[pair // len(given)], given[pair % len(given)]
+            self._sums[key] = self._sums.get(key, 0.0) + sums
+
+    def sum_up(self, convert: Callable[[Any], Labels] | None = None) -> PredictionCounts:
+        """Return the counts of all blocks.
+
+        Parameters
+        ----------
+        convert : callable, default=None
+            From the true labels as they were given, each once, to labels of one type.
+
+        Returns
+        -------
+        PredictionCounts
+            One element for each pair of a true and a predicted label.
+        """
+        sums = np.array(list(self._sums.values()))
+        truths, labels = zip(*self._sums, strict=True)
+        known = None
+        if truths[0] is not None:
+            known = np.array(truths) if convert is None else convert(np.array(truths))
+        parts = np.split(sums, np.cumsum([1, N_BINS, N_BINS, 1]), axis=1)
+        return PredictionCounts(
+            self._classes,
+            known,
+            np.array(labels),
+            parts[0][:, 0].astype(np.int64),
+            parts[1].astype(np.int64),
+            parts[2],
+            parts[3][:, 0],
+            parts[4],
+            self._has_probabilities,
         )
-        return (
-            f"{table}\n"
-            f"Same label on {self.agreement:.2%} of {self.n_rows} rows, "
-            f"{_times(self.speed_up)} as fast."
+
+    def _sum(self, pair_index: NDArray[np.intp], probabilities: Array | None) -> Array:
+        """Return one line of sums for each pair of labels."""
+        n_pairs, n_classes = int(pair_index.max()) + 1, len(self._classes)
+        sums = np.zeros((n_pairs, 2 + 2 * N_BINS + n_classes))
+        sums[:, 0] = np.bincount(pair_index)
+        if probabilities is None:
+            return sums
+        self._has_probabilities = True
+        binned = probabilities[:, 1] if n_classes == 2 else probabilities.max(axis=1)
+        places = pair_index * N_BINS + np.minimum((binned * N_BINS).astype(np.intp), N_BINS - 1)
+        for start, weights in ((1, None), (1 + N_BINS, binned)):
+            counts = np.bincount(places, weights, n_pairs * N_BINS)
+            sums[:, start : start + N_BINS] = counts.reshape(n_pairs, N_BINS)
+        squares = np.square(probabilities).sum(axis=1)
+        for place, column in enumerate([squares, *probabilities.T], start=1 + 2 * N_BINS):
+            sums[:, place] = np.bincount(pair_index, column)
+        return sums
+
+
+@dataclass(frozen=True)
+class ComparedModel:
+    """What a comparison needs of a model."""
+
+    name: str
+    predict: Predict
+    n_bytes: int | None
+    predict_proba: Callable[[Any], Array] | None = None
+
+    @classmethod
+    def from_estimator(cls, model: Any) -> "ComparedModel":
+        """Describe a fitted estimator."""
+        return cls(
+            model_name(model),
+            model.predict,
+            model_bytes(model),
+            getattr(model, "predict_proba", None),
         )
 
 
 def compare(
-    source: Callable[[Any], Labels],
-    borders: Callable[[Any], Labels],
+    fast: ComparedModel,
+    source: ComparedModel | None,
     X: Any,
     y: Labels | None,
     *,
-    names: tuple[str, str],
-    sizes: tuple[int, int],
-) -> Report:
-    """Ask two models about the same rows, and time them in turns.
+    classes: Labels,
+) -> Comparison:
+    """Predict the same rows with one or two models, and time them in turns."""
+    models = [fast] if source is None else [fast, source]
+    predicted = [predict_all(model, X) for model in models]
+    times = time_models([model.predict for model in models], X)
+    scores = []
+    for model, predictions, microseconds in zip(models, predicted, times, strict=True):
+        counter = PredictionCounter(classes)
+        counter.add(y, *predictions)
+        scores.append(ModelScores(model.name, counter.sum_up(), microseconds, model.n_bytes))
+    n_same = int(np.sum(predicted[0][0] == predicted[-1][0]))
+    return Comparison(scores[0], None if source is None else scores[1], n_same)
 
-    Parameters
-    ----------
-    source, borders : callable
-        Rows to labels.
-    X : ndarray or sparse matrix of shape (n_rows, n_features)
-        Rows.
-    y : ndarray of shape (n_rows,), or None
-        True labels.
-    names : tuple of str
-        What the models are called.
-    sizes : tuple of int
-        Their sizes in bytes.
 
-    Returns
-    -------
-    Report
-        Skill, agreement, time and size.
-    """
-    answers = source(X), borders(X)
-    some = X[:MAX_TIMED_ROWS]
+def predict_all(model: Any, X: Any) -> tuple[Labels, Array | None]:
+    """Return labels and, if the model predicts them, probabilities."""
+    predict_proba = getattr(model, "predict_proba", None)
+    return model.predict(X), None if predict_proba is None else predict_proba(X)
+
+
+def time_models(predicts: Sequence[Predict], X: Any) -> list[float]:
+    """Return the microseconds per row of one or more models, timed in turns on the first rows."""
+    rows = X[:MAX_TIMED_ROWS]
     timings = time_in_turns(
-        [lambda: source(some), lambda: borders(some)], n_turns=N_TURNS, turn_seconds=MIN_SECONDS
+        [partial(predict, rows) for predict in predicts],
+        n_turns=N_TURNS,
+        turn_seconds=MIN_SECONDS,
     )
-    models = [
-        ModelReport(
-            name,
-            None if y is None else float(accuracy_score(y, answer)),
-            None if y is None else float(uncertainty_coefficient(y, answer)),
-            1e6 * timing.seconds / some.shape[0],
-            size,
-        )
-        for name, answer, timing, size in zip(names, answers, timings, sizes, strict=True)
-    ]
-    return Report(models[0], models[1], float(agreement(*answers)), X.shape[0])
+    return [1e6 * timing.seconds / rows.shape[0] for timing in timings]
+
+
+def model_name(model: Any) -> str:
+    """Return the name of a model for readers."""
+    scheme = getattr(model, "scheme_", None)
+    if scheme is not None:
+        return f"borders ({scheme.name})"
+    inner = model.estimator if type(model).__name__ == "FrozenEstimator" else model
+    return type(inner[-1] if hasattr(inner, "steps") else inner).__name__
+
+
+def model_bytes(model: Any) -> int | None:
+    """Return the size of a model: of its maps if it has any, else of its pickle, if it has one."""
+    scheme = getattr(model, "scheme_", None)
+    return (pickled_size(model) or None) if scheme is None else int(scheme.n_bytes)
 
 
 def pickled_size(model: Any) -> int:
@@ -140,22 +473,16 @@ def pickled_size(model: Any) -> int:
         return 0
 
 
-def _lines() -> list[tuple[str, str, Callable[[Any], str]]]:
-    """Return the lines of the table: field, label and how to write its value."""
-    return [
-        ("name", "model", str),
-        ("accuracy", "accuracy", _share),
-        ("uncertainty_coefficient", "uncertainty coefficient", _share),
-        ("microseconds_a_row", "microseconds a row", lambda value: f"{value:.3g}"),
-        ("n_bytes", "size in kB", lambda value: f"{value / 1e3:.1f}" if value else "-"),
-    ]
+def _share(value: float) -> str:
+    """Return a share with four decimals."""
+    return f"{value:.4f}"
 
 
-def _share(value: float | None) -> str:
-    """Write a share, or that it is not known."""
-    return "-" if value is None else f"{value:.4f}"
-
-
-def _times(ratio: float) -> str:
-    """Write a ratio with two digits that count."""
-    return f"{ratio:.0f} times" if ratio >= 10 else f"{ratio:.2g} times"
+# Attributes of ModelScores in the order of tables, with their labels and formats.
+SCORES: dict[str, tuple[str, Callable[[Any], str]]] = {
+    "accuracy": ("accuracy", _share),
+    "uncertainty_coefficient": ("uncertainty coefficient", _share),
+    "brier_score": ("Brier score (lower is better)", _share),
+    "microseconds_per_row": ("microseconds per row", lambda value: f"{value:.3g}"),
+    "n_bytes": ("size in kB", lambda value: f"{value / 1e3:,.1f}"),
+}

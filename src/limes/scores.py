@@ -1,4 +1,4 @@
-"""Uncertainty coefficient, agreement, Brier score, confidence rating."""
+"""Scores: uncertainty coefficient, agreement, Brier score, confidence rating."""
 
 import warnings
 from typing import Any
@@ -25,22 +25,21 @@ __all__ = [
 def uncertainty_coefficient(y_true: ArrayLike, y_pred: ArrayLike) -> float:
     """Return the share of the class entropy that the predictions explain.
 
-    A majority class does not flatter it, as it does accuracy: predicting that class
-    everywhere scores 0. Nor does the naming of the classes matter: labels consistently
-    exchanged score as well as the right ones.
+    Unlike accuracy, it is 0 if the majority class is predicted for all rows. It does not depend on
+    the names of the classes: consistently exchanged labels have the same score.
 
     Parameters
     ----------
     y_true, y_pred : array-like of shape (n_rows,)
-        True and predicted labels, of any kind. A class that only one of the two has
+        True and predicted labels, of any type. A class that only one of the two has
         adds nothing.
 
     Returns
     -------
     float
-        From 0 (the predictions tell nothing) to 1 (they tell everything). Truth of a single
-        class has no entropy to explain: the answer is nan, with an ``UndefinedMetricWarning``,
-        as scikit-learn's own scores do it.
+        From 0 (the predictions explain nothing) to 1 (they explain everything). If ``y_true`` has a
+        single class, there is no entropy to explain: the score is nan, with an
+        ``UndefinedMetricWarning``, as in scikit-learn.
 
     Notes
     -----
@@ -66,14 +65,14 @@ def uncertainty_coefficient(y_true: ArrayLike, y_pred: ArrayLike) -> float:
 
 
 def uncertainty_of_counts(counts: Any) -> float:
-    """Return the same from how many rows there are of each two labels.
+    """Return the uncertainty coefficient from a table of counts.
 
-    Rows of a file larger than memory are counted as they come.
+    Rows of a file larger than memory can be counted in batches.
 
     Parameters
     ----------
     counts : array-like or sparse matrix of shape (n_true, n_predicted)
-        Rows of each true class (down) with each label (across), of two true classes or more.
+        Number of rows of each true class with each predicted label, of two true classes or more.
 
     Returns
     -------
@@ -85,9 +84,9 @@ def uncertainty_of_counts(counts: Any) -> float:
     >>> uncertainty_of_counts([[0, 2], [2, 0]])
     1.0
     """
-    found = sparse.coo_array(counts)
-    is_empty = found.data == 0
-    row, column, data = (part[~is_empty] for part in (found.row, found.col, found.data))
+    cells = sparse.coo_array(counts)
+    is_empty = cells.data == 0
+    row, column, data = (part[~is_empty] for part in (cells.row, cells.col, cells.data))
     prior = np.bincount(row, data)
     if np.count_nonzero(prior) < 2:
         raise ValueError(
@@ -95,20 +94,20 @@ def uncertainty_of_counts(counts: Any) -> float:
             "one class has no uncertainty to explain."
         )
     entropy = _entropy(prior[prior > 0], data.sum())
-    left = _entropy(data, np.bincount(column, data)[column])
-    return float(np.clip(1.0 - left / entropy, 0.0, 1.0))
+    remaining = _entropy(data, np.bincount(column, data)[column])
+    return float(np.clip(1.0 - remaining / entropy, 0.0, 1.0))
 
 
 def agreement(y_source: ArrayLike, y_other: ArrayLike) -> float:
-    """Return the share of rows to which two models give the same label.
+    """Return the share of rows for which two models predict the same label.
 
-    The accuracy of a fast model with its source taken as the truth: it says how well the
-    source is replaced, whatever the source itself is worth.
+    It is the accuracy of a fast model with the labels of its source as the truth: it measures how
+    well the source is replaced, independently of the accuracy of the source.
 
     Parameters
     ----------
     y_source, y_other : array-like of shape (n_rows,)
-        Labels from the two models.
+        Labels of the two models.
 
     Returns
     -------
@@ -126,7 +125,7 @@ def agreement(y_source: ArrayLike, y_other: ArrayLike) -> float:
 def brier_score(y_true: ArrayLike, probabilities: ArrayLike, *, classes: ArrayLike) -> float:
     """Return the mean squared error of the probabilities: the lower the better.
 
-    It tells honest probabilities from boasting ones, which labels alone cannot.
+    Unlike accuracy, it is worse for probabilities that are too close to 0 and 1.
 
     Parameters
     ----------
@@ -148,29 +147,29 @@ def brier_score(y_true: ArrayLike, probabilities: ArrayLike, *, classes: ArrayLi
     >>> brier_score(["no", "yes"], [[0.0, 1.0], [0.5, 0.5]], classes=["yes", "no"])
     0.125
     """
-    shares, names = _check_probabilities(probabilities), _check_labels(classes)
-    if len(np.unique(names)) != shares.shape[1] or len(names) != shares.shape[1]:
+    rows, names = _check_probabilities(probabilities), _check_labels(classes)
+    if len(np.unique(names)) != rows.shape[1] or len(names) != rows.shape[1]:
         raise ValueError(
-            f"classes must name the {shares.shape[1]} columns of probabilities, one each, "
+            f"classes must name the {rows.shape[1]} columns of probabilities, one each, "
             f"got {names.tolist()!r}."
         )
-    # scikit-learn takes the columns to be in sorted order, whatever the order of its labels.
+    # scikit-learn expects the columns in sorted order, whatever the order of its labels.
     order = np.argsort(names)
     true = _check_labels(y_true)
     unknown = np.setdiff1d(true, names)
     if len(unknown):
         raise ValueError(
             f"y_true has labels {unknown.tolist()!r} that are not among the classes "
-            f"{names.tolist()!r}: leave those rows out, or pass the model's own classes_."
+            f"{names.tolist()!r}: omit those rows, or pass the model's classes_."
         )
-    return float(brier_score_loss(true, shares[:, order], labels=names[order]))
+    return float(brier_score_loss(true, rows[:, order], labels=names[order]))
 
 
 def confidence_rating(probabilities: ArrayLike) -> NDArray[Any]:
-    """Rescale the winning probability of each row to run from 0 to 1.
+    """Rescale the largest probability of each row to the range from 0 to 1.
 
-    A winning probability of one half is a mere guess between two classes and a strong
-    vote among twenty; the rating is comparable between them.
+    A largest probability of one half is the least possible for two classes, but high for twenty;
+    ratings are comparable between numbers of classes.
 
     Parameters
     ----------
@@ -180,25 +179,25 @@ def confidence_rating(probabilities: ArrayLike) -> NDArray[Any]:
     Returns
     -------
     ndarray of shape (n_rows,)
-        0 when all classes are equally likely, 1 when one is certain.
+        0 if all classes are equally likely, 1 if one is certain.
 
     Notes
     -----
-    (n_c p - 1) / (n_c - 1), where p is the winning probability and n_c the number of classes.
+    (n_c p - 1) / (n_c - 1), where p is the largest probability and n_c the number of classes.
 
     Examples
     --------
     >>> confidence_rating([[0.5, 0.5], [1.0, 0.0]])
     array([0., 1.])
     """
-    shares = _check_probabilities(probabilities)
-    n_classes = shares.shape[1]
-    rating = (n_classes * shares.max(axis=1) - 1) / (n_classes - 1)
+    rows = _check_probabilities(probabilities)
+    n_classes = rows.shape[1]
+    rating = (n_classes * rows.max(axis=1) - 1) / (n_classes - 1)
     return np.clip(rating, 0.0, 1.0)
 
 
 def _check_labels(y: ArrayLike) -> NDArray[Any]:
-    """Return labels as a flat array, at least one of them."""
+    """Return labels as a one-dimensional array; raise an error if there are none."""
     labels = column_or_1d(y)
     if not len(labels):
         raise ValueError("Labels must have at least one row, got none: there is nothing to score.")
@@ -206,24 +205,24 @@ def _check_labels(y: ArrayLike) -> NDArray[Any]:
 
 
 def _entropy(counts: NDArray[Any], totals: NDArray[Any] | int) -> float:
-    """Return minus the sum of each count times the log of its share of a total."""
+    """Return minus the sum of each count times the log of its share of its total."""
     return float(-np.sum(counts * np.log(counts / totals)))
 
 
 def _check_probabilities(probabilities: ArrayLike) -> NDArray[Any]:
-    """Return probabilities of two classes or more as floats, each row summing to one."""
-    shares = check_array(
+    """Return probabilities of two classes or more as floats; check that each row sums to one."""
+    rows = check_array(
         probabilities,
         dtype=[np.float64, np.float32],
         ensure_min_features=2,
         input_name="probabilities",
     )
-    tolerance = np.sqrt(np.finfo(shares.dtype).eps)
-    off = np.abs(shares.sum(axis=1) - 1)
-    if shares.min() < 0 or off.max() > tolerance:
-        worst = int(np.argmax(np.where((shares < 0).any(axis=1), np.inf, off)))
+    tolerance = np.sqrt(np.finfo(rows.dtype).eps)
+    off = np.abs(rows.sum(axis=1) - 1)
+    if rows.min() < 0 or off.max() > tolerance:
+        worst = int(np.argmax(np.where((rows < 0).any(axis=1), np.inf, off)))
         raise ValueError(
-            f"probabilities must be 0 or more and sum to 1 in each row, got {shares[worst]!r} in "
+            f"probabilities must be 0 or more and sum to 1 in each row, got {rows[worst]!r} in "
             f"row {worst}: pass the output of predict_proba, not decision values."
         )
-    return shares
+    return rows

@@ -1,4 +1,4 @@
-"""Choose rows class by class (also `rank_within_class`)."""
+"""Choose a fraction of the rows of each class."""
 
 from typing import Any
 
@@ -9,8 +9,7 @@ from sklearn.utils import check_random_state, column_or_1d
 
 from limes._typing import Indices
 
-# A size of 28.999999999999996 stands for 29: the product of a fraction and a count may fall
-# short of a whole number by rounding, never by this much.
+# Rounding errors are smaller than this: a size of 28.999999999999996 is 29.
 ROUNDING = 1e-9
 
 
@@ -23,25 +22,25 @@ def subsample_rows(
 ) -> NDArray[np.intp]:
     """Choose a fraction of the rows at random, class by class.
 
-    For the same whole number as ``random_state``, the rows of a smaller fraction are among
-    those of a larger one, so that skill grows steadily with the fraction.
+    With the same integer ``random_state``, the rows of a smaller fraction are a subset of those of
+    a larger one.
 
     Parameters
     ----------
     y : array-like of shape (n_rows,)
-        Labels, of any kind.
+        Labels, of any type.
     fraction : float
         Share of the rows to keep, above 0 and at most 1.
     method : {"proportional", "power"}, default="proportional"
-        Keep the shares of the classes, or even them out by :func:`power_law_sizes`, for
-        classes so uneven that the smallest would all but vanish.
+        Keep the shares of the classes, or balance them by :func:`power_law_sizes` if the
+        smallest classes would otherwise lose nearly all rows.
     random_state : int, RandomState or None, default=None
-        Which rows are chosen.
+        Seed of the choice.
 
     Returns
     -------
-    ndarray of shape (n_kept,)
-        Row numbers, in rising order; at least one of each class.
+    ndarray of shape (n_chosen,)
+        Row numbers, in ascending order; at least one of each class.
 
     Examples
     --------
@@ -57,29 +56,29 @@ def subsample_rows(
     _, class_index, class_sizes = np.unique(
         column_or_1d(y), return_inverse=True, return_counts=True
     )
-    kept_sizes = SIZES[method](class_sizes, fraction)
+    sizes = SIZES[method](class_sizes, fraction)
     rng = check_random_state(random_state)
-    kept = [
-        rng.permutation(np.flatnonzero(class_index == code))[:size]
-        for code, size in enumerate(kept_sizes)
+    rows = [
+        rng.permutation(np.flatnonzero(class_index == index))[:size]
+        for index, size in enumerate(sizes)
     ]
-    return np.sort(np.concatenate(kept))
+    return np.sort(np.concatenate(rows))
 
 
 def proportional_sizes(class_sizes: ArrayLike, fraction: float) -> NDArray[np.int64]:
-    """Return how many rows of each class to keep, the shares of the classes unchanged.
+    """Return how many rows of each class to keep if their shares do not change.
 
     Parameters
     ----------
     class_sizes : array-like of shape (n_classes,)
-        Rows in each class, 1 or more.
+        Number of rows of each class, 1 or more.
     fraction : float
         Share of the rows to keep, above 0 and at most 1.
 
     Returns
     -------
     ndarray of shape (n_classes,)
-        Rows to keep: rounded down, as in the paper, but never to none.
+        Number of rows to keep: rounded down, as in the paper, but at least 1.
 
     Examples
     --------
@@ -91,27 +90,27 @@ def proportional_sizes(class_sizes: ArrayLike, fraction: float) -> NDArray[np.in
 
 
 def power_law_sizes(class_sizes: ArrayLike, fraction: float) -> NDArray[np.int64]:
-    """Return how many rows of each class to keep, the smallest class whole.
+    """Return how many rows of each class to keep by a power law of the class sizes.
 
-    The larger a class, the more of it goes, while the order of the sizes stays.
+    The smallest class keeps all rows and larger ones a smaller share; their order does not change.
 
     Parameters
     ----------
     class_sizes : array-like of shape (n_classes,)
-        Rows in each class, 1 or more.
+        Number of rows of each class, 1 or more.
     fraction : float
-        Share of the rows to keep, above 0 and at most 1. One too small for even the size
-        of the smallest class in each gives just that: it is the least that this rule can keep.
+        Share of the rows to keep, above 0 and at most 1. The result has at least as many rows of
+        each class as the smallest class has, even if the fraction is smaller.
 
     Returns
     -------
     ndarray of shape (n_classes,)
-        Rows to keep, rounded down, as in the paper.
+        Number of rows to keep, rounded down, as in the paper.
 
     Notes
     -----
     n'_i = n_1^zeta n_i^(1 - zeta), where n_1 is the smallest class and zeta, between 0 and 1, is
-    solved so that the sum is the fraction wanted.
+    solved so that the sum is the requested fraction of all rows.
 
     Examples
     --------
@@ -121,34 +120,34 @@ def power_law_sizes(class_sizes: ArrayLike, fraction: float) -> NDArray[np.int64
     array([2, 2])
     """
     sizes = _check_sizes(class_sizes, fraction)
-    smallest, wanted = sizes.min(), fraction * sizes.sum()
-    if len(sizes) * smallest >= wanted:
+    smallest, total = sizes.min(), fraction * sizes.sum()
+    if len(sizes) * smallest >= total:
         return np.full(len(sizes), smallest, dtype=np.int64)
 
-    def kept(zeta: float) -> NDArray[np.float64]:
+    def reduced(zeta: float) -> NDArray[np.float64]:
         return smallest**zeta * sizes ** (1 - zeta)
 
-    return _round_down(kept(brentq(lambda zeta: kept(zeta).sum() - wanted, 0.0, 1.0)))
+    return _round_down(reduced(brentq(lambda zeta: reduced(zeta).sum() - total, 0.0, 1.0)))
 
 
 SIZES = {"proportional": proportional_sizes, "power": power_law_sizes}
 
 
 def _check_sizes(class_sizes: ArrayLike, fraction: float) -> NDArray[np.float64]:
-    """Return class sizes as floats, once they and the fraction make sense."""
+    """Return class sizes as floats; raise an error for invalid sizes or fractions."""
     if not 0 < fraction <= 1:
         raise ValueError(f"fraction must be above 0 and at most 1, got {fraction!r}.")
     sizes: NDArray[Any] = column_or_1d(class_sizes)
     if not len(sizes) or sizes.min() < 1 or np.any(sizes != np.floor(sizes)):
         raise ValueError(
             f"class_sizes must be whole numbers of 1 or more, got {sizes.tolist()!r}: "
-            "leave out classes without rows."
+            "omit classes without rows."
         )
     return sizes.astype(np.float64)
 
 
 def _round_down(sizes: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return whole sizes, none of them zero."""
+    """Return sizes as integers of 1 or more."""
     return np.maximum(np.floor(sizes + ROUNDING), 1).astype(np.int64)
 
 
@@ -163,6 +162,6 @@ def rank_within_class(class_index: Indices) -> Indices:
     order = np.argsort(class_index, kind="stable")
     counts = np.bincount(class_index)
     starts = np.cumsum(counts) - counts
-    place = np.empty(len(class_index), dtype=np.intp)
-    place[order] = np.arange(len(class_index)) - starts[class_index[order]]
-    return place
+    rank = np.empty(len(class_index), dtype=np.intp)
+    rank[order] = np.arange(len(class_index)) - starts[class_index[order]]
+    return rank

@@ -1,4 +1,4 @@
-"""Time calls in turns."""
+"""Time several calls in turns."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -8,19 +8,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 Call = Callable[[], Any]
-# A turn goes on this long: short calls are tried often enough to meet an undisturbed moment.
+# Length of a turn: short calls are repeated often enough that some run undisturbed.
 TURN_SECONDS = 0.05
-# The first guess at the time of a row is made on this many.
+# Rows of the first estimate of the time per row.
 PROBE_ROWS = 100
-# A call takes at least this, whatever the clock says.
+# Least time of a call, should the clock not advance.
 CLOCK_SECONDS = 1e-9
 
 
 class Timing(NamedTuple):
-    """The quickest call of one competitor.
+    """The fastest run of a call.
 
-    ``cpu_share`` is the processor time of that call over its wall-clock time: about the number of
-    threads that worked, and less than one where other programs were in the way.
+    ``cpu_share`` is the processor time of that run divided by its wall-clock time: about the number
+    of threads, and less than one if other programs used the processor.
     """
 
     seconds: float
@@ -30,18 +30,18 @@ class Timing(NamedTuple):
 def time_in_turns(
     calls: Sequence[Call], *, n_turns: int = 7, turn_seconds: float = TURN_SECONDS
 ) -> list[Timing]:
-    """Time several calls in turns, and return the quickest of each.
+    """Time several calls in turns, and return the fastest run of each.
 
-    Whatever disturbs the machine for a while then disturbs all of them alike.
+    In turns, a temporary disturbance of the computer affects all calls alike.
 
     Parameters
     ----------
     calls : sequence of callable
-        Without arguments, everything prepared.
+        Functions without arguments.
     n_turns : int, default=7
-        How often everybody has a turn.
+        Number of turns of each call.
     turn_seconds : float, default=0.05
-        A call is repeated that long in each turn, and made once at least.
+        Time for which a call is repeated in each turn; it runs at least once.
 
     Returns
     -------
@@ -50,33 +50,33 @@ def time_in_turns(
 
     Examples
     --------
-    >>> quick, slow = time_in_turns([lambda: None, lambda: sum(range(9999))], turn_seconds=1e-3)
-    >>> quick.seconds < slow.seconds
+    >>> fast, slow = time_in_turns([lambda: None, lambda: sum(range(9999))], turn_seconds=1e-3)
+    >>> fast.seconds < slow.seconds
     True
     """
     best = [Timing(np.inf, 0.0)] * len(calls)
     for _ in range(n_turns):
-        for place, call in enumerate(calls):
-            best[place] = min(best[place], _quickest(call, turn_seconds))
+        for number, call in enumerate(calls):
+            best[number] = min(best[number], _fastest_run(call, turn_seconds))
     return best
 
 
-def affordable_rows(ask: Callable[[Any], Any], rows: NDArray[Any], *, seconds: float) -> int:
-    """Return how many rows one call may have to stay below a time, after a first call."""
+def affordable_rows(predict: Callable[[Any], Any], rows: NDArray[Any], *, seconds: float) -> int:
+    """Return how many rows one call can take within a time, by the time of a few rows."""
     probe = rows[:PROBE_ROWS]
-    ask(probe)
-    a_row = _quickest(lambda: ask(probe), 0.0).seconds / len(probe)
-    return int(np.clip(seconds / a_row, min(PROBE_ROWS, len(rows)), len(rows)))
+    predict(probe)
+    seconds_per_row = _fastest_run(lambda: predict(probe), 0.0).seconds / len(probe)
+    return int(np.clip(seconds / seconds_per_row, min(PROBE_ROWS, len(rows)), len(rows)))
 
 
-def _quickest(call: Call, turn_seconds: float) -> Timing:
-    """Repeat a call for a while and return the quickest time."""
+def _fastest_run(call: Call, turn_seconds: float) -> Timing:
+    """Repeat a call for the length of a turn and return the fastest run."""
     best, end = Timing(np.inf, 0.0), time.perf_counter() + turn_seconds
     while True:
         start, start_cpu = time.perf_counter(), time.process_time()
         call()
         cpu = time.process_time() - start_cpu
-        taken = max(time.perf_counter() - start, CLOCK_SECONDS)
-        best = min(best, Timing(taken, cpu / taken))
+        seconds = max(time.perf_counter() - start, CLOCK_SECONDS)
+        best = min(best, Timing(seconds, cpu / seconds))
         if time.perf_counter() >= end:
             return best

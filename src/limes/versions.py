@@ -1,4 +1,4 @@
-"""Versions, processor, SIMD level: for bug reports and result rows."""
+"""Versions of packages, processor and SIMD level, for bug reports and result rows."""
 
 import platform
 from functools import cache
@@ -10,12 +10,12 @@ from joblib import cpu_count
 from limes._core import simd_level, simd_levels, thread_count
 
 PACKAGES = ("limes", "numpy", "scipy", "scikit-learn", "joblib", "threadpoolctl")
-# What every result depends on.
+# Packages that every result depends on.
 COMMON = ("python", "limes", "numpy", "scikit-learn")
 
 
 def versions() -> dict[str, str]:
-    """Return versions and machine as words, for a result row or a bug report.
+    """Return versions and platform as text, for a bug report.
 
     Examples
     --------
@@ -33,13 +33,21 @@ def versions() -> dict[str, str]:
 
 
 def show_versions() -> None:
-    """Print ``versions`` for a bug report."""
+    """Print versions, platform and SIMD level, for a bug report.
+
+    Examples
+    --------
+    >>> show_versions()  # doctest: +SKIP
+            python: 3.11.7
+             limes: 0.1.0
+    ...
+    """
     for name, value in versions().items():
         print(f"{name:>14}: {value}")
 
 
 def _version(name: str) -> str:
-    """Return a package's version, or that it is not there."""
+    """Return the version of a package, or "not installed"."""
     try:
         return version(name)
     except PackageNotFoundError:
@@ -47,7 +55,7 @@ def _version(name: str) -> str:
 
 
 def machine() -> str:
-    """Describe the processor.
+    """Return the processor, the number of its cores, and the SIMD level.
 
     Examples
     --------
@@ -57,32 +65,32 @@ def machine() -> str:
     return f"{_processor()}, {cpu_count()} processors, {simd_level()}"
 
 
-@cache
-def package_versions(package: str) -> str:
-    """Tell the versions of Python, limes and what a peer needs.
-
-    Examples
-    --------
-    >>> versions("sklearn")  # doctest: +SKIP
-    'python 3.11.7, limes 0.1.0, numpy 2.4.6, scikit-learn 1.9.1'
-    """
-    common = versions()
-    owners = packages_distributions()
-    extra = [owners[name][0] for name in top_packages(package) if name in owners]
-    told = {name: common[name] for name in COMMON} | {name: version(name) for name in extra}
-    return ", ".join(f"{name} {number}" for name, number in told.items())
-
-
 def _processor() -> str:
-    """Return the name of the processor, as far as the system tells."""
-    told = Path("/proc/cpuinfo")
-    lines = told.read_text().splitlines() if told.is_file() else []
+    """Return the name of the processor, as far as the system knows it."""
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text().splitlines() if info.is_file() else []
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return names[0] if names else platform.processor() or platform.machine()
 
 
+@cache
+def package_versions(modules: str) -> str:
+    """Return the versions of Python, limes and the packages of some modules.
+
+    Examples
+    --------
+    >>> package_versions("sklearn")  # doctest: +SKIP
+    'python 3.11.7, limes 0.1.0, numpy 2.4.6, scikit-learn 1.9.1'
+    """
+    common = versions()
+    distributions = packages_distributions()
+    extra = [distributions[name][0] for name in top_packages(modules) if name in distributions]
+    numbers = {name: common[name] for name in COMMON} | {name: version(name) for name in extra}
+    return ", ".join(f"{name} {number}" for name, number in numbers.items())
+
+
 def top_packages(modules: str) -> list[str]:
-    """Return the packages of some modules.
+    """Return the top-level packages of modules in a text.
 
     Examples
     --------

@@ -3,11 +3,11 @@
 import itertools
 
 import numpy as np
-from tests._core import reference as definition
 from numpy.testing import assert_allclose, assert_array_equal
-from tests._core.reference import factored_spec, normal, random_spec, small_integers
 
 from limes._core import Classifier, simd_levels
+from tests._core import reference as definition
+from tests._core.reference import factored_spec, normal, random_spec, small_integers
 
 
 def check(path, double, blend, n_points, projection):

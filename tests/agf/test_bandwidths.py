@@ -1,4 +1,4 @@
-"""Solved bandwidths: known answers, properties over many scales, degenerate rows."""
+"""Solved bandwidths: known solutions, properties over many scales, degenerate rows."""
 
 import math
 
@@ -48,7 +48,7 @@ def test_rows_on_a_line_have_a_bandwidth_proportional_to_the_weight():
 
 @given(problems())
 @settings(max_examples=200, deadline=None)
-def test_weights_add_up_to_the_sum_asked_for(problem):
+def test_weights_have_the_given_sum(problem):
     squared, weight = problem
     bandwidths = solve_bandwidths(squared, weight)
     assert np.all(bandwidths > 0)
@@ -65,7 +65,7 @@ def test_bandwidths_scale_with_the_distances(problem, power):
 
 @given(problems(), st.randoms(use_true_random=False))
 @settings(deadline=None)
-def test_the_order_of_neighbours_does_not_matter(problem, random):
+def test_bandwidths_do_not_depend_on_the_order_of_neighbours(problem, random):
     squared, weight = problem
     order = random.sample(range(squared.shape[1]), squared.shape[1])
     weights = total_weights(squared, solve_bandwidths(squared[:, order], weight))
@@ -82,11 +82,11 @@ def test_a_row_is_solved_alike_alone_and_among_others(rng):
 def test_bandwidths_agree_with_a_root_finder_of_scipy(rng, weight):
     squared = rng.chisquare(4, size=(5, 200))
 
-    def miss(log_bandwidth, row):
+    def residual(log_bandwidth, row):
         exponents = -row / (2 * math.exp(2 * log_bandwidth))
         return float(np.logaddexp.reduce(exponents)) - math.log(weight)
 
-    expected = [math.exp(brentq(miss, -10, 20, args=(row,), xtol=1e-14)) for row in squared]
+    expected = [math.exp(brentq(residual, -10, 20, args=(row,), xtol=1e-14)) for row in squared]
     assert_allclose(solve_bandwidths(squared, weight), expected, rtol=1e-9)
 
 
@@ -144,7 +144,7 @@ def test_a_sum_out_of_reach_is_refused(weight):
         solve_bandwidths(np.ones((2, 3)), weight)
 
 
-def test_distances_must_be_a_table():
+def test_distances_must_be_two_dimensional():
     with pytest.raises(ValueError, match=r"shape \(n_rows, n_neighbors\), got .* \(3,\)"):
         solve_bandwidths([1.0, 2.0, 3.0], 1.0)
 

@@ -1,4 +1,4 @@
-"""The AGF classifier: known answers, limits, odd data and bad parameters."""
+"""The AGF classifier: known solutions, limits, degenerate data and bad parameters."""
 
 import numpy as np
 import pytest
@@ -27,7 +27,7 @@ def test_probabilities_are_shares_of_the_weights(problem):
     X, y, rows = problem
     squared = np.square(rows[:, None] - X).sum(axis=-1)
     weights = np.exp(-squared / (2 * solve_bandwidths(squared, 6.5)[:, None] ** 2))
-    expected = np.stack([weights[:, y == one].sum(axis=1) / 6.5 for one in range(3)], axis=1)
+    expected = np.stack([weights[:, y == label].sum(axis=1) / 6.5 for label in range(3)], axis=1)
     model = AGFClassifier(total_weight=6.5).fit(X, y)
     assert_allclose(model.predict_proba(rows), expected, rtol=1e-11)
 
@@ -43,10 +43,10 @@ def test_with_nearest_neighbours_only_those_have_weights(problem):
     assert_allclose(model.predict_proba(rows), expected, rtol=1e-11)
 
 
-def test_all_neighbours_asked_for_by_number_are_all_neighbours(problem):
+def test_as_many_neighbours_as_rows_are_all_rows(problem):
     X, y, rows = problem
-    some, every = AGFClassifier(5, n_neighbors=120).fit(X, y), AGFClassifier(5).fit(X, y)
-    assert_allclose(some.predict_proba(rows), every.predict_proba(rows), rtol=1e-11)
+    counted, every = AGFClassifier(5, n_neighbors=120).fit(X, y), AGFClassifier(5).fit(X, y)
+    assert_allclose(counted.predict_proba(rows), every.predict_proba(rows), rtol=1e-11)
 
 
 @pytest.mark.parametrize("weight", [0.3, 1.0, 1.7, 3.9])
@@ -91,7 +91,7 @@ def test_far_away_probabilities_tend_to_the_shares_of_the_classes(problem):
 
 @given(st.integers(-300, 300), st.floats(-1e3, 1e3))
 @settings(max_examples=30, deadline=None)
-def test_units_and_origin_do_not_matter(power, offset):
+def test_probabilities_do_not_depend_on_units_and_origin(power, offset):
     rng = np.random.default_rng(3)
     X, rows, y = rng.normal(size=(40, 3)), rng.normal(size=(10, 3)), rng.integers(2, size=40)
     plain = AGFClassifier(total_weight=3).fit(X, y).predict_proba(rows)
@@ -100,21 +100,21 @@ def test_units_and_origin_do_not_matter(power, offset):
     assert_allclose(moved.predict_proba((rows + offset) * unit), plain, atol=1e-10)
 
 
-def test_turning_the_rows_does_not_matter(problem, rng):
+def test_probabilities_do_not_change_under_rotation(problem, rng):
     X, y, rows = problem
     turn, _ = np.linalg.qr(rng.normal(size=(4, 4)))
     plain, turned = AGFClassifier(4).fit(X, y), AGFClassifier(4).fit(X @ turn, y)
     assert_allclose(turned.predict_proba(rows @ turn), plain.predict_proba(rows), atol=1e-12)
 
 
-def test_the_order_of_training_rows_does_not_matter(problem, rng):
+def test_probabilities_do_not_depend_on_the_order_of_training_rows(problem, rng):
     X, y, rows = problem
     order = rng.permutation(120)
     plain, mixed = AGFClassifier(4).fit(X, y), AGFClassifier(4).fit(X[order], y[order])
     assert_allclose(mixed.predict_proba(rows), plain.predict_proba(rows), atol=1e-12)
 
 
-def test_coincident_rows_that_weigh_enough_vote_alone():
+def test_coincident_rows_that_weigh_enough_have_all_the_weight():
     X = np.array([[0.0], [0.0], [0.0], [5.0], [6.0]])
     model = AGFClassifier(total_weight=2.5).fit(X, ["a", "a", "b", "b", "b"])
     assert_allclose(model.predict_proba([[0.0]]), [[2 / 3, 1 / 3]], rtol=1e-14)
@@ -127,12 +127,12 @@ def test_probabilities_are_continuous_at_coincident_rows():
     assert_allclose(model.predict_proba([[1e-9]]), model.predict_proba([[0.0]]), atol=1e-12)
 
 
-def test_nothing_but_one_repeated_row_gives_the_shares_of_the_classes():
+def test_one_repeated_row_gives_the_shares_of_the_classes():
     model = AGFClassifier().fit(np.ones((6, 2)), [0, 0, 0, 0, 1, 1])
     assert_allclose(model.predict_proba([[1, 1], [7, -2]]), [[2 / 3, 1 / 3]] * 2, rtol=1e-12)
 
 
-def test_one_class_is_certain(problem):
+def test_a_single_class_has_probability_one(problem):
     X, _, rows = problem
     model = AGFClassifier().fit(X, np.full(120, "only"))
     assert_allclose(model.predict_proba(rows), np.ones((30, 1)), rtol=1e-12)
@@ -140,7 +140,7 @@ def test_one_class_is_certain(problem):
     assert_allclose(model.proba_gradient(rows), 0, atol=1e-10)
 
 
-def test_classes_of_size_one_are_found():
+def test_classes_of_one_row_are_predicted():
     model = AGFClassifier().fit([[0.0], [10.0], [20.0]], ["x", "y", "z"])
     assert model.predict([[1.0], [11.0], [19.0]]).tolist() == ["x", "y", "z"]
 
@@ -157,8 +157,8 @@ def test_labels_of_any_kind_come_back_in_order():
     assert model.predict([[0.5], [8.5]]).tolist() == ["two", "one"]
 
 
-def test_the_weight_left_open_is_chosen_by_leaving_one_out(rng):
-    # Two far clusters with noisy labels call for a mean, a fine chequerboard for a neighbour.
+def test_the_automatic_weight_is_chosen_by_leaving_one_out(rng):
+    # Noisy labels need a mean over many rows, a fine chequerboard needs the nearest neighbour.
     noisy = rng.normal(size=(300, 1))
     labels = rng.random(300) < 0.8
     board = np.stack(np.meshgrid(np.arange(20), np.arange(20)), -1).reshape(-1, 2) / 1.0
@@ -169,7 +169,7 @@ def test_the_weight_left_open_is_chosen_by_leaving_one_out(rng):
 
 
 @pytest.mark.parametrize("n_rows", [2, 3, 5])
-def test_a_handful_of_rows_can_be_fitted(n_rows):
+def test_a_few_rows_can_be_fitted(n_rows):
     X = np.arange(float(n_rows))[:, None]
     model = AGFClassifier().fit(X, np.arange(n_rows) % 2)
     assert model.total_weight_ < n_rows - 1 or n_rows == 2
@@ -201,7 +201,7 @@ def test_bad_parameters_are_named(parameters, error, message):
         AGFClassifier(**parameters).fit([[0], [1], [2], [3]], [0, 0, 1, 1])
 
 
-def test_one_neighbour_with_an_open_weight_is_the_nearest_neighbour(problem):
+def test_one_neighbour_with_an_automatic_weight_is_the_nearest_neighbour(problem):
     X, y, rows = problem
     model = AGFClassifier(n_neighbors=1).fit(X, y)
     assert_array_equal(model.predict(rows), KNeighborsClassifier(1).fit(X, y).predict(rows))

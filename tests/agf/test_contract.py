@@ -1,4 +1,4 @@
-"""What scikit-learn asks of every estimator."""
+"""scikit-learn's checks of every estimator."""
 
 from sklearn.utils.estimator_checks import parametrize_with_checks
 

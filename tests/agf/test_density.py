@@ -1,4 +1,4 @@
-"""Densities that adapt: known densities, volumes, scales, coincident rows, bad parameters."""
+"""Adaptive densities: known densities, volumes, scales, coincident rows, bad parameters."""
 
 import numpy as np
 import pytest
@@ -66,7 +66,7 @@ def test_densities_scale_with_the_units(rng, kind, power):
 
 
 @pytest.mark.parametrize("model", [AGFDensity(total_weight=3), NeighborsDensity(n_neighbors=3)])
-def test_coincident_rows_that_fill_the_estimate_have_infinite_density(model):
+def test_enough_coincident_rows_have_infinite_density(model):
     model.fit([[0.0], [0.0], [0.0], [1.0], [2.0]])
     log_densities = model.score_samples([[0.0], [0.5]])
     assert log_densities[0] == np.inf
@@ -75,12 +75,12 @@ def test_coincident_rows_that_fill_the_estimate_have_infinite_density(model):
 
 def test_neighbours_restrict_the_adaptive_density(rng):
     X, rows = rng.normal(size=(80, 2)), rng.normal(size=(20, 2))
-    every = AGFDensity(total_weight=4).fit(X).score_samples(rows)
+    all_rows = AGFDensity(total_weight=4).fit(X).score_samples(rows)
     same = AGFDensity(total_weight=4, n_neighbors=80).fit(X).score_samples(rows)
     fewer = AGFDensity(total_weight=4, n_neighbors=8).fit(X).score_samples(rows)
-    assert_allclose(same, every, rtol=1e-9)
+    assert_allclose(same, all_rows, rtol=1e-9)
     # Fewer rows need a wider kernel for the same sum.
-    assert np.all(fewer < every)
+    assert np.all(fewer < all_rows)
 
 
 @pytest.mark.parametrize("kind", [AGFDensity, NeighborsDensity])
@@ -104,7 +104,7 @@ def test_far_away_densities_fall_as_the_inverse_volume(rng, kind):
     assert_allclose(near - far, 3 * np.log(2), rtol=1e-5)
 
 
-def test_settings_left_open_follow_from_the_rows():
+def test_automatic_parameters_follow_from_the_rows():
     line, wide = np.arange(400.0)[:, None], np.random.default_rng(0).normal(size=(400, 36))
     assert AGFDensity().fit(line).total_weight_ == pytest.approx(20)
     assert NeighborsDensity().fit(line).n_neighbors_ == 20

@@ -1,4 +1,4 @@
-"""Gradients of both classifiers of this family against central differences."""
+"""Gradients of both classifiers against central differences."""
 
 import numpy as np
 import pytest
@@ -39,8 +39,8 @@ def make_problem(n_features, n_classes):
     return X, y, rng.normal(size=(25, n_features))
 
 
-def keep_neighbours(model, X, rows, reach):
-    """Tell which rows can move by their reach without a change of neighbours."""
+def has_fixed_neighbours(model, X, rows, reach):
+    """Return which rows can move by their reach without a change of neighbours."""
     if getattr(model, "n_neighbors", None) is None:
         return np.ones(len(rows), dtype=bool)
     distances = np.sort(cdist(rows, X), axis=1)
@@ -53,8 +53,8 @@ def test_gradient_agrees_with_central_differences(model, n_features, n_classes):
     X, y, rows = make_problem(n_features, n_classes)
     # Bandwidths shrink near a training row, and steps with them; rounding is 1e-13 a step.
     steps = 2e-4 * cdist(rows, X).min(axis=1)
-    is_good_enough = keep_neighbours(model, X, rows, reach=2 * steps)
-    rows, steps = rows[is_good_enough], steps[is_good_enough]
+    is_fixed = has_fixed_neighbours(model, X, rows, reach=2 * steps)
+    rows, steps = rows[is_fixed], steps[is_fixed]
     gradient = model.fit(X, y).proba_gradient(rows)
     expected = central_differences(model, rows, steps)
     scale, noise = np.abs(expected).max(axis=(1, 2)), 1e-13 / steps
@@ -64,7 +64,7 @@ def test_gradient_agrees_with_central_differences(model, n_features, n_classes):
 
 
 @pytest.mark.parametrize("model", MODELS, ids=str)
-def test_gradients_have_a_row_a_class_and_a_column_a_feature(model):
+def test_gradients_have_a_row_for_each_class_and_a_column_for_each_feature(model):
     X, y, rows = make_problem(4, 3)
     assert model.fit(X, y).proba_gradient(rows).shape == (25, 3, 4)
 

@@ -1,4 +1,4 @@
-"""The classifier by kernel densities: against scikit-learn's densities, far rows, odd data."""
+"""The kernel-density classifier: scikit-learn's densities, far rows, degenerate data."""
 
 import numpy as np
 import pytest
@@ -25,9 +25,9 @@ def problem(rng):
 def test_probabilities_follow_from_the_densities_of_scikit_learn(problem, bandwidth):
     X, y, rows = problem
     logs = [
-        KernelDensity(bandwidth=bandwidth).fit(X[y == one]).score_samples(rows)
-        + np.log(np.mean(y == one))
-        for one in range(3)
+        KernelDensity(bandwidth=bandwidth).fit(X[y == label]).score_samples(rows)
+        + np.log(np.mean(y == label))
+        for label in range(3)
     ]
     joint = np.exp(np.transpose(logs))
     model = KernelDensityClassifier(bandwidth=bandwidth).fit(X, y)
@@ -79,14 +79,14 @@ def test_the_bandwidth_is_in_the_units_of_the_features(problem):
     assert_allclose(scaled.predict_proba(rows * 1e-80), plain.predict_proba(rows), rtol=1e-9)
 
 
-def test_the_bandwidth_left_open_follows_the_units(problem):
+def test_the_automatic_bandwidth_follows_the_units(problem):
     X, y, rows = problem
     plain, scaled = KernelDensityClassifier().fit(X, y), KernelDensityClassifier().fit(4 * X, y)
     assert_allclose(scaled.bandwidth_, 4 * plain.bandwidth_)
     assert_allclose(scaled.predict_proba(4 * rows), plain.predict_proba(rows), rtol=1e-9)
 
 
-def test_the_bandwidth_left_open_is_narrow_for_a_fine_border(rng):
+def test_the_automatic_bandwidth_is_narrow_for_a_fine_border(rng):
     X = rng.random((1500, 1))
     fine = KernelDensityClassifier().fit(X, np.floor(40 * X[:, 0]) % 2)
     coarse = KernelDensityClassifier().fit(X, X[:, 0] + 0.3 * rng.normal(size=1500) > 0.5)
@@ -103,13 +103,13 @@ def test_coincident_rows_have_a_bandwidth(X):
     assert_allclose(model.predict_proba(X).sum(axis=1), 1)
 
 
-def test_one_class_is_certain(problem):
+def test_a_single_class_has_probability_one(problem):
     X, _, rows = problem
     model = KernelDensityClassifier().fit(X, np.full(120, "only"))
     assert_allclose(model.predict_proba(rows), np.ones((30, 1)), rtol=1e-12)
 
 
-def test_classes_of_size_one_are_found():
+def test_classes_of_one_row_are_predicted():
     model = KernelDensityClassifier().fit([[0.0], [10.0], [20.0]], ["x", "y", "z"])
     assert model.predict([[1.0], [11.0], [19.0]]).tolist() == ["x", "y", "z"]
 

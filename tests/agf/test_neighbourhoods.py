@@ -1,4 +1,4 @@
-"""Neighbours from a tree stand for all rows to rounding; memory is bounded by a block."""
+"""Neighbours from a tree give the weights of all rows up to rounding, in bounded memory."""
 
 import tracemalloc
 
@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from limes.agf import AGFClassifier, AGFDensity, KernelDensityClassifier
-from limes.agf import neighbours as neighbourhoods
+from limes.agf import AGFClassifier, AGFDensity, KernelDensityClassifier, neighbours
 
 LINE = np.linspace(0, 1, 3000)[:, None]
 
@@ -19,7 +18,7 @@ def rng():
 
 def without_a_tree(model, X, y, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr(neighbourhoods, "FEWEST_ROWS", 10**9)
+        patch.setattr(neighbours, "MIN_TREE_ROWS", 10**9)
         return model.fit(X, y)
 
 
@@ -32,7 +31,7 @@ def without_a_tree(model, X, y, monkeypatch):
     ],
 )
 @pytest.mark.parametrize("n_features", [1, 2])
-def test_a_tree_gives_what_all_rows_give(rng, monkeypatch, kind, parameters, n_features):
+def test_a_tree_gives_the_same_as_all_rows(rng, monkeypatch, kind, parameters, n_features):
     X, y = rng.random((4000, n_features)), rng.integers(3, size=4000)
     rows = np.vstack([rng.uniform(-0.2, 1.2, size=(200, n_features)), [[9.0] * n_features]])
     fast = kind(**parameters).fit(X, y)
@@ -44,7 +43,7 @@ def test_a_tree_gives_what_all_rows_give(rng, monkeypatch, kind, parameters, n_f
     assert_allclose(fast.proba_gradient(rows), slow.proba_gradient(rows), atol=1e-9 * scale)
 
 
-def test_rows_for_which_the_nearest_are_too_few_see_all_rows():
+def test_all_rows_are_used_where_the_nearest_are_too_few():
     model = AGFDensity(total_weight=3).fit(LINE)
     assert model._scope.n_nearest < 200
     far = np.array([[1000.0]])

@@ -1,4 +1,4 @@
-"""The AGF regressor: known answers, limits, several targets, bad parameters."""
+"""The AGF regressor: known solutions, limits, several targets, bad parameters."""
 
 import numpy as np
 import pytest
@@ -59,7 +59,7 @@ def test_several_targets_are_predicted_at_once(rng):
     assert_allclose(together, np.transpose(apart), rtol=1e-12)
 
 
-def test_the_weight_left_open_follows_the_noise(rng):
+def test_the_automatic_weight_follows_the_noise(rng):
     X = rng.random((500, 1))
     smooth = AGFRegressor().fit(X, np.sin(40 * X[:, 0]))
     noise = AGFRegressor().fit(X, rng.normal(size=500))

@@ -1,11 +1,11 @@
-"""Distances in the frame of the training rows: exact near, far, and in blocks."""
+"""Distances in the coordinates of the training rows: exact near, far, and in blocks."""
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.spatial.distance import cdist
 
-from limes.agf import neighbours as training_rows
+from limes.agf import neighbours
 from limes.agf.neighbours import TrainingRows, nearest_others, split_rows
 
 
@@ -62,7 +62,7 @@ def test_nearest_rows_are_those_of_a_full_sort(rng, n_features):
     )
 
 
-def test_a_row_is_not_its_own_neighbour_but_its_double_is():
+def test_a_row_is_not_its_own_neighbour_but_a_duplicate_is():
     training = TrainingRows.from_rows(np.array([[0.0], [0.0], [1.0], [3.0]]))
     squared, index = nearest_others(training, np.array([0, 2]), 1)
     assert_allclose(squared * training.scale**2, [[0.0], [1.0]])
@@ -77,24 +77,24 @@ def test_shifted_distances_compare_far_rows_exactly():
     assert_array_equal(differences, [4e12, 2.0])
 
 
-def test_rows_of_any_size_are_placed_within_reach(rng):
+def test_rows_of_any_size_have_finite_distances(rng):
     training = TrainingRows.from_rows(1e-200 * rng.normal(size=(10, 2)))
     placed = training.place(np.array([[1e308, -1e308], [0.0, 1e-320]]))
     assert np.all(np.isfinite(training.squared_distances(placed)))
 
 
-def test_one_repeated_row_has_a_frame():
+def test_one_repeated_row_has_coordinates():
     training = TrainingRows.from_rows(np.full((5, 2), 3.0))
     assert training.scale == 1.0
     assert_array_equal(squared_in_units(training, np.full((1, 2), 4.0)), np.full((1, 5), 2.0))
 
 
 def test_blocks_cover_all_rows_once_and_stay_small(monkeypatch):
-    monkeypatch.setattr(training_rows, "BLOCK_SIZE", 100)
+    monkeypatch.setattr(neighbours, "BLOCK_SIZE", 100)
     blocks = list(split_rows(25, 30))
     assert_array_equal(np.concatenate([np.arange(25)[block] for block in blocks]), np.arange(25))
     assert max(len(np.arange(25)[block]) for block in blocks) * 30 <= 100
 
 
 def test_a_row_wider_than_a_block_is_a_block():
-    assert list(split_rows(2, 10 * training_rows.BLOCK_SIZE)) == [slice(0, 1), slice(1, 2)]
+    assert list(split_rows(2, 10 * neighbours.BLOCK_SIZE)) == [slice(0, 1), slice(1, 2)]

@@ -1,22 +1,62 @@
-"""Targets on the command line."""
+"""`limes accelerate`: options become parameters of the fit."""
 
 import json
 
-import numpy as np
-from sklearn.datasets import make_moons
+import pytest
 
-from limes.cli.main import main
+import limes
+from limes.classifier import BordersClassifier
+from limes.cli.accelerate import LIMIT_OPTIONS, MODEL_OPTIONS
+from limes.cli.main import make_parser
 from limes.files import create_rows
+from tests.cli.commands import QUICK, error_of, output_of, run
+
+pytest.importorskip("pyarrow")
 
 
-def test_a_limit_of_size_is_kept(tmp_path, capsys):
-    X, y = make_moons(600, noise=0.2, random_state=0)
-    rows, model, fast = (str(tmp_path / name) for name in ("rows.csv", "svm.model", "fast.limes"))
-    with create_rows(rows) as writer:
-        writer.write(X, y.astype(np.int64))
-    assert main(["train", "-g", "2", rows, "-o", model]) == 0
-    capsys.readouterr()
-    assert main(["accelerate", model, rows, "-o", fast, "--max-cost", "40", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["cost"] <= 40
-    assert main(["accelerate", model, rows, "-o", fast, "--max-cost", "1"]) == 2
-    assert "max_cost=1" in capsys.readouterr().err
+@pytest.fixture(scope="module")
+def svm(tmp_path_factory, moons):
+    """Return a folder with rows of two classes and an SVM trained on them."""
+    path = tmp_path_factory.mktemp("svm")
+    with create_rows(path / "rows.svm") as writer:
+        writer.write(*moons)
+    run("train", "-g", "2", path / "rows.svm", "-o", path / "svm.model", "-q")
+    return path
+
+
+def test_a_limit_of_the_cost_is_observed_and_the_candidates_are_printed(svm, tmp_path, capsys):
+    words = ("accelerate", svm / "svm.model", svm / "rows.svm", "-o", tmp_path / "fast.limes")
+    text = output_of(capsys, *words, "--max-cost", "12")
+    assert limes.load(tmp_path / "fast.limes").cost_ <= 12
+    assert "skill loss" in text
+    assert text.count("selected") == 1
+
+
+def test_a_limit_that_no_model_meets_is_an_error(svm, tmp_path, capsys):
+    words = ("accelerate", svm / "svm.model", svm / "rows.svm", "-o", tmp_path / "fast.limes")
+    assert "max_cost=1" in error_of(capsys, *words, "--max-cost", "1")
+
+
+def test_each_option_sets_a_parameter_of_the_classifier():
+    parameters = BordersClassifier().get_params()
+    assert {*MODEL_OPTIONS, *LIMIT_OPTIONS} <= set(parameters)
+    args = make_parser().parse_args(["accelerate", "m", "r", "-o", "o"])
+    assert all(getattr(args, name) is None for name in (*MODEL_OPTIONS, *LIMIT_OPTIONS))
+
+
+def test_given_options_are_used(svm, tmp_path, capsys):
+    words = (svm / "svm.model", svm / "rows.svm", "-o", tmp_path / "fast.limes", *QUICK)
+    result = json.loads(output_of(capsys, "accelerate", *words, "--json"))
+    assert (result["scheme"], result["n_borders"]) == ("pairwise", 20)
+    assert limes.load(tmp_path / "fast.limes").get_params()["n_borders"] == 20
+
+
+def test_the_file_has_the_names_of_the_columns_and_the_parameters(moons, tmp_path):
+    with create_rows(tmp_path / "rows.csv", names=["a", "b"]) as writer:
+        writer.write(*moons)
+    run("train", tmp_path / "rows.csv", "-o", tmp_path / "svm.model", "-q")
+    words = (tmp_path / "svm.model", tmp_path / "rows.csv", "-o", tmp_path / "fast.limes", *QUICK)
+    run("accelerate", *words)
+    fast = limes.load(tmp_path / "fast.limes")
+    assert fast.feature_names_in_.tolist() == ["a", "b"]
+    assert fast.get_params()["n_borders"] == 20

@@ -6,7 +6,8 @@ import pytest
 
 from limes.cli.main import main
 from limes.cli.paper import METHODS
-from limes.research.paper.rows import append_row, read_rows
+from limes.research.paper.plan import ALL_METHODS, TrialRow
+from limes.research.results import append_rows, read_rows
 from tests.research.paper.cases import BASE, borders, row
 
 pytest.importorskip("matplotlib")
@@ -15,8 +16,7 @@ pytest.importorskip("matplotlib")
 @pytest.fixture
 def folder(tmp_path):
     """Return a folder with a few rows."""
-    for one in (BASE, borders(), borders(seed=1)):
-        append_row(tmp_path / "out" / "rows.csv", one)
+    append_rows(tmp_path / "out" / "rows.csv", [BASE, borders(), borders(seed=1)])
     return tmp_path / "out"
 
 
@@ -33,9 +33,10 @@ def test_rows_are_drawn_without_running_anything(folder, capsys):
     assert main(["paper", "--draw", "-o", str(folder), "--table", "results"]) == 0
     assert (folder / "rows.csv").read_bytes() == before
     assert "| sat | borders | 2 | 0.760" in capsys.readouterr().out
-    assert {"results.md", "results.csv", "results.tex", "skill_time.png"} <= {
+    assert {"results.md", "results.csv", "skill_time.png"} <= {
         path.name for path in folder.iterdir()
     }
+    assert not list(folder.glob("*.tex"))
     assert "# The paper" in folder.with_name("out.md").read_text()
 
 
@@ -46,15 +47,15 @@ def test_json_has_the_papers_numbers_too(folder, capsys):
     assert line["support vectors, paper"]["mean"] == 1447
 
 
-def test_trials_that_are_there_are_not_run_again(tmp_path, capsys):
+def test_trials_with_rows_are_not_run_again(tmp_path, capsys):
     words = ["--dataset", "sample_classes", "--method", "linear", "--table", "results"]
     for _ in range(2):
         assert main(["paper", "--quick", *words, "-o", str(tmp_path / "out")]) == 0
-    assert len(read_rows(tmp_path / "out" / "rows.csv")) == 2
+    assert len(read_rows(tmp_path / "out" / "rows.csv", TrialRow)) == 2
     assert capsys.readouterr().err.count("sample_classes, linear") == 2
 
 
-def test_a_failed_trial_is_told_by_the_status(tmp_path, capsys, monkeypatch):
+def test_a_failed_trial_sets_the_exit_status(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("LIMES_DATA", str(tmp_path))
     monkeypatch.setenv("LIMES_CACHE", str(tmp_path))
     monkeypatch.setattr("limes.datasets.loader.ORIGINS", {"heart": Unreachable()})
@@ -70,7 +71,7 @@ class Unreachable:
         raise OSError("no network")
 
 
-def test_unknown_words_are_refused_with_those_there_are(capsys, tmp_path):
+def test_unknown_names_are_refused_with_the_known_ones(capsys, tmp_path):
     for word, known in (("--dataset", "heart"), ("--table", "results"), ("--method", "linear")):
         message = refused(capsys, word, "nothing", "-o", tmp_path)
         assert f"{word} must be one of" in message
@@ -79,7 +80,7 @@ def test_unknown_words_are_refused_with_those_there_are(capsys, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_there_is_nothing_to_draw_without_rows(capsys, tmp_path):
+def test_a_folder_without_rows_is_refused(capsys, tmp_path):
     assert "has no rows.csv to draw" in refused(capsys, "--draw", "-o", tmp_path / "none")
 
 
@@ -91,7 +92,7 @@ def test_a_file_of_other_rows_is_not_overwritten(capsys, tmp_path):
 
 
 def test_later_rows_of_a_trial_are_those_shown(folder, capsys):
-    append_row(folder / "rows.csv", row(uncertainty_coefficient=0.123))
+    append_rows(folder / "rows.csv", [row(uncertainty_coefficient=0.123)])
     main(["paper", "--draw", "-o", str(folder), "--table", "results"])
     assert "| sat | svm | 1 | 0.123 |" in capsys.readouterr().out
 
@@ -102,6 +103,4 @@ def test_a_folder_that_cannot_be_written_to_is_refused_before_anything_is_run(ca
 
 
 def test_the_help_names_all_methods():
-    from limes.research.paper.plan import ALL_METHODS
-
     assert METHODS == ALL_METHODS

@@ -1,4 +1,4 @@
-"""The sample classes: densities that integrate to one, gradients, the best possible scores."""
+"""The sample classes: densities that integrate to one, gradients, best scores."""
 
 import pickle
 
@@ -24,7 +24,7 @@ GRID = np.arange(-0.5, 1.7, STEP)
 
 
 def central_differences(function, rows, step=1e-5):
-    """Slope of each output along each feature: (n_rows, n_outputs, n_features)."""
+    """Return the slope of each output along each feature: (n_rows, n_outputs, n_features)."""
     steps = step * np.eye(rows.shape[1])
     return np.stack([(function(rows + s) - function(rows - s)) / (2 * step) for s in steps], axis=2)
 
@@ -41,7 +41,7 @@ def plane():
 
 @pytest.fixture(scope="module")
 def masses(plane):
-    """Share of each class in each cell of the plane."""
+    """Return the share of each class in each cell of the plane."""
     return densities(plane) * STEP**2
 
 
@@ -62,7 +62,7 @@ def test_moments_of_class_1_are_those_of_its_gaussian(plane, masses):
 
 @pytest.fixture(scope="module")
 def shares():
-    """Share of each class in each twelfth by twelfth of the unit square: (12, 12, 2)."""
+    """Return the share of each class in each twelfth by twelfth of the unit square: (12, 12, 2)."""
     centers = (np.arange(120) + 0.5) / 120
     square = np.stack(np.meshgrid(centers, centers, indexing="ij"), axis=-1).reshape(-1, 2)
     fine = densities(square).reshape(12, 10, 12, 10, 2) / 120**2
@@ -72,11 +72,11 @@ def shares():
 @pytest.mark.parametrize("label", [1, 2])
 def test_rows_are_drawn_from_the_density(shares, label):
     X, y = sample_classes(150_000, random_state=0)
-    own = X[y == label]
-    drawn = np.histogram2d(*own.T, bins=12, range=[[0, 1], [0, 1]])[0] / len(own)
+    rows = X[y == label]
+    drawn = np.histogram2d(*rows.T, bins=12, range=[[0, 1], [0, 1]])[0] / len(rows)
     expected = shares[:, :, label - 1]
     # Five standard deviations of a count, and one row.
-    bound = 5 * np.sqrt(expected / len(own)) + 1 / len(own)
+    bound = 5 * np.sqrt(expected / len(rows)) + 1 / len(rows)
     assert (np.abs(drawn - expected) < bound).all()
 
 
@@ -85,10 +85,10 @@ def test_the_density_of_class_2_is_the_mean_along_its_spine(rows):
     knots = np.append(0.0, np.cumsum(chords))
     spine = CubicSpline(knots, SPINE, bc_type="natural")
 
-    def along(place, row):
-        return np.exp(-((row - spine(place)) ** 2).sum() / 0.02) / (0.02 * np.pi)
+    def density(position, row):
+        return np.exp(-((row - spine(position)) ** 2).sum() / 0.02) / (0.02 * np.pi)
 
-    means = [quad(along, 0, knots[-1], (row,), points=knots)[0] / knots[-1] for row in rows[:5]]
+    means = [quad(density, 0, knots[-1], (row,), points=knots)[0] / knots[-1] for row in rows[:5]]
     assert_allclose(densities(rows[:5])[:, 1], means, rtol=1e-4)
 
 
@@ -110,7 +110,7 @@ def test_probability_gradients_agree_with_central_differences(rows):
     assert_allclose(model.proba_gradient(rows), expected, rtol=1e-6, atol=1e-8)
 
 
-def test_probabilities_weigh_class_2_twice(rows):
+def test_the_prior_of_class_2_is_twice_that_of_class_1(rows):
     weighted = densities(rows) * [1, 2]
     expected = weighted / weighted.sum(axis=1, keepdims=True)
     assert_allclose(SampleClassesClassifier().predict_proba(rows), expected, rtol=1e-10)
@@ -121,7 +121,7 @@ def test_the_best_accuracy_is_the_integral_of_the_larger_weighted_density(masses
     assert_allclose(best, 0.9067, atol=5e-4)
 
 
-def test_the_classifier_scores_what_the_integrals_allow():
+def test_the_scores_of_the_classifier_are_those_of_the_integrals():
     # On a grid of 1.4 million cells: accuracy .9067, U.C. .5331. Tolerances of four deviations
     # (of the U.C.: .0072, from twelve seeds).
     X, y = sample_classes(20_000, random_state=0)
@@ -130,7 +130,7 @@ def test_the_classifier_scores_what_the_integrals_allow():
     assert abs(uncertainty_coefficient(y, y_pred) - 0.5331) < 4 * 0.0072
 
 
-def test_far_rows_have_finite_answers():
+def test_far_rows_have_finite_probabilities():
     far = np.array([[1e3, -1e3], [-50.0, 40.0], [1e6, 1e6]])
     model = SampleClassesClassifier()
     assert_array_equal(model.predict_proba(far).sum(axis=1), 1.0)
@@ -164,13 +164,13 @@ def test_a_seed_gives_the_same_rows():
     assert not np.array_equal(first[0], sample_classes(50, random_state=5)[0])
 
 
-def test_answers_do_not_depend_on_how_many_rows_are_asked_at_once(rows):
+def test_probabilities_do_not_depend_on_the_number_of_rows(rows):
     model = SampleClassesClassifier()
     many = np.tile(rows, (6, 1))  # more than one batch
     assert_array_equal(model.predict_proba(many)[-200:], model.predict_proba(rows))
 
 
-def test_the_classifier_is_a_source_whose_true_border_is_followed():
+def test_the_classifier_can_be_accelerated():
     X, _ = sample_classes(300, random_state=0)
     rows, _ = sample_classes(5000, random_state=1)
     source = SampleClassesClassifier()

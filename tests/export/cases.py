@@ -17,6 +17,7 @@ from limes import BorderMap, BordersClassifier, accelerate
 from limes.export.packed import pack
 from limes.model import Model
 from limes.model.schemes import PairwiseScheme
+from tests.conftest import quick_training
 
 
 def moons():
@@ -143,7 +144,7 @@ def shared_nearest():
 def shortlist(**options):
     X, y = trees()
     options = {"n_borders": 10, "random_state": 0, **options}
-    return asking(accelerate(SVC(gamma=0.1).fit(X, y), X, scheme="shortlist", **options))
+    return selecting_three(accelerate(SVC(gamma=0.1).fit(X, y), X, scheme="shortlist", **options))
 
 
 def shortlist_nearest():
@@ -153,17 +154,17 @@ def shortlist_nearest():
 def shortlist_coupled():
     X, y = far(blobs(6, 7))
     source = make_pipeline(StandardScaler(), GaussianNB()).fit(X, y)
-    return asking(accelerate(source, X, scheme="shortlist", n_borders=8, random_state=0))
+    return selecting_three(accelerate(source, X, scheme="shortlist", n_borders=8, random_state=0))
 
 
 def shortlist_projected():
     X, y = far(blobs(12, 5, labels=[1.0, 2.0, 5.0, 9.0, 11.0]))
     source = make_pipeline(StandardScaler(), PCA(2), SVC(gamma=0.2)).fit(X, y)
-    return asking(accelerate(source, X, scheme="shortlist", n_borders=12, random_state=0))
+    return selecting_three(accelerate(source, X, scheme="shortlist", n_borders=12, random_state=0))
 
 
-def asking(fast):
-    """A shortlist that names up to three classes far behind, so that many pairs are asked."""
+def selecting_three(fast):
+    """A shortlist that selects up to three classes far behind, so that many pairs are evaluated."""
     scheme = replace(fast.scheme_, max_classes=3, logit_margin=5.0)
     fast.model_ = replace(fast.model_, scheme=scheme)
     return fast
@@ -199,7 +200,7 @@ def one_sided_first():
     for _ in range(2):
         points, normals = rng.normal(size=(2, 9, 2))
         maps.append(BorderMap.from_borders(points=points, normals=normals, blend=3))
-    return made(*maps, n_classes=3)
+    return with_maps(*maps, n_classes=3)
 
 
 def on_borders():
@@ -211,10 +212,10 @@ def on_borders():
         )
         for _ in range(3)
     ]
-    return made(*maps, n_classes=3), rng.integers(-4, 5, size=(500, 2)).astype(np.float32)
+    return with_maps(*maps, n_classes=3), rng.integers(-4, 5, size=(500, 2)).astype(np.float32)
 
 
-def made(*maps, n_classes):
+def with_maps(*maps, n_classes):
     """Return a classifier of the votes of given maps."""
     stored = Model(PairwiseScheme(maps, n_classes), np.arange(n_classes), maps[0].n_features)
     return BordersClassifier.from_model(stored)
@@ -252,12 +253,13 @@ CASES = (
 @cache
 def fitted(case):
     """Fit once for all tests."""
-    return case()
+    with quick_training():
+        return case()
 
 
 @dataclass(frozen=True)
 class Expected:
-    """Rows, what Python says of them, and which answers rounding may change."""
+    """Rows, the predictions of Python, and which of them rounding may change."""
 
     fast: BordersClassifier
     rows: np.ndarray
@@ -267,38 +269,39 @@ class Expected:
     is_tie: np.ndarray
     rounding: np.ndarray
 
-    def assert_probabilities(self, found, tolerance):
+    def assert_probabilities(self, probabilities, tolerance):
         """Check rows without a tie: all within their own rounding, all but a few closer."""
-        sure = ~self.is_tie
-        assert sure.mean() > 0.8
-        error = np.abs(found - self.probabilities).max(axis=1)[sure]
-        assert np.all(error <= np.maximum(tolerance, self.rounding[sure]))
+        is_unambiguous = ~self.is_tie
+        assert is_unambiguous.mean() > 0.8
+        error = np.abs(probabilities - self.probabilities).max(axis=1)[is_unambiguous]
+        assert np.all(error <= np.maximum(tolerance, self.rounding[is_unambiguous]))
         assert np.mean(error > tolerance) <= 0.001
 
 
 @cache
 def expected(case, dtype):
-    """Ask Python once for all exports, in the type of the export."""
+    """Predict in Python once for all exports, in the type of the export."""
     fast = in_dtype(fitted(case), dtype)
     rows = rows_like(fast, 10_000)
     is_open, is_tie, bound = is_uncertain(fast, rows, dtype)
-    # With two classes a probability is steeper by half than the value that it is made of.
+    # With two classes the slope of a probability is at most half that of the value.
     rounding = 0.5 * bound.max(axis=1) if fast.scheme_.n_classes == 2 else np.zeros(len(rows))
     labels, probabilities = fast.predict(rows), fast.predict_proba(rows)
     return Expected(fast, rows, labels, probabilities, is_open, is_tie, rounding)
 
 
 def rows_like(fast, n_rows, *, seed=0):
-    """Rows around the border points, in float32: the nearest that every program takes."""
+    """Rows around the border points, in float32, which every program takes."""
     rng = np.random.default_rng(seed)
-    points = np.concatenate([_raw_points(one) for one in fast.scheme_.maps])
+    points = np.concatenate([_raw_points(border_map) for border_map in fast.scheme_.maps])
     spread = points.std(axis=0) + 1e-3 * np.abs(points).max()
     centers = points[rng.integers(len(points), size=n_rows)]
     return (centers + rng.normal(size=centers.shape) * spread).astype(np.float32)
 
 
-def _raw_points(one):
-    return one.points if one.preprocessing is None else one.preprocessing.undo(one.points)
+def _raw_points(border_map):
+    preprocessing, points = border_map.preprocessing, border_map.points
+    return points if preprocessing is None else preprocessing.undo(points)
 
 
 def in_dtype(fast, dtype):
@@ -324,40 +327,40 @@ def is_uncertain(fast, X, dtype):
         z, z_size = t @ packed.projection, size @ np.abs(packed.projection)
     unit = (2 * packed.n_features + 8) * eps
     is_tie, bounds = np.zeros(len(X), bool), []
-    for one in packed.maps:
-        scores = one.biases - z @ one.weights.T
-        error = unit * (np.abs(one.biases) + z_size @ np.abs(one.weights).T)
-        order = np.argsort(scores, axis=1, kind="stable")[:, : one.n_blended + 1]
+    for part in packed.maps:
+        scores = part.biases - z @ part.points.T
+        error = unit * (np.abs(part.biases) + z_size @ np.abs(part.points).T)
+        order = np.argsort(scores, axis=1, kind="stable")[:, : part.n_blended + 1]
         gaps = np.take_along_axis(scores, order, 1)
-        slack = 2 * np.take_along_axis(error, order, 1).max(axis=1)
-        if one.n_points > 1 and one.n_blended == 1:
-            is_tie |= gaps[:, 1] - gaps[:, 0] <= slack
-        near = order[:, : one.n_blended]
-        functions, offsets = one.functions[near], one.offsets[near]
-        each = np.einsum("nk,nick->nic", t, functions) + offsets
-        each_size = np.einsum("nk,nick->nic", size, np.abs(functions)) + np.abs(offsets)
+        rounding = 2 * np.take_along_axis(error, order, 1).max(axis=1)
+        if part.n_points > 1 and part.n_blended == 1:
+            is_tie |= gaps[:, 1] - gaps[:, 0] <= rounding
+        near = order[:, : part.n_blended]
+        slopes, offsets = part.slopes[near], part.offsets[near]
+        each = np.einsum("nk,nick->nic", t, slopes) + offsets
+        each_size = np.einsum("nk,nick->nic", size, np.abs(slopes)) + np.abs(offsets)
         bound = unit * each_size.max(axis=1)
-        if one.n_blended > 1:
-            logit_margin = (gaps[:, -1:] - gaps[:, :-1]).sum(axis=1)
-            share = np.minimum(1.0, one.n_blended * slack / np.maximum(logit_margin, 1e-300))
+        if part.n_blended > 1:
+            margin = (gaps[:, -1:] - gaps[:, :-1]).sum(axis=1)
+            share = np.minimum(1.0, part.n_blended * rounding / np.maximum(margin, 1e-300))
             bound += share[:, None] * np.ptp(each, axis=1) * 2
         bounds.append(bound)
     values = in_dtype(fast, "float64").scheme_.values(X.astype(float))
     bound = np.hstack(bounds)
     if scheme.name == "shortlist":
-        is_tie |= _is_naming_close(scheme, values, bound)
+        is_tie |= _is_selection_close(scheme, values, bound)
         bound = bound.max(axis=1, keepdims=True)
     return is_tie | _is_close(scheme, values, bound), is_tie, bound
 
 
-def _is_naming_close(scheme, values, bound):
-    """Rows of a shortlist that may name other classes: a jump of all their probabilities."""
-    scores, slack = values[:, : scheme.n_classes], 2 * bound[:, : scheme.n_classes].max(axis=1)
+def _is_selection_close(scheme, values, bound):
+    """Rows of a shortlist that may select other classes, which changes all their probabilities."""
+    scores, rounding = values[:, : scheme.n_classes], 2 * bound[:, : scheme.n_classes].max(axis=1)
     behind = np.sort(scores.max(axis=1, keepdims=True) - scores, axis=1)
-    is_close = (np.abs(behind - scheme.logit_margin) <= slack[:, None]).any(axis=1)
+    is_close = (np.abs(behind - scheme.logit_margin) <= rounding[:, None]).any(axis=1)
     max_classes = scheme.max_classes
-    is_last = behind[:, max_classes - 1] <= scheme.logit_margin + slack
-    return is_close | (is_last & (behind[:, max_classes] - behind[:, max_classes - 1] <= slack))
+    is_last = behind[:, max_classes - 1] <= scheme.logit_margin + rounding
+    return is_close | (is_last & (behind[:, max_classes] - behind[:, max_classes - 1] <= rounding))
 
 
 def _is_close(scheme, values, bound):

@@ -8,7 +8,7 @@ from numpy.testing import assert_array_equal
 from sklearn.svm import SVC
 
 from limes import BorderMap, BordersClassifier, accelerate
-from limes.export.c import comment, constant_bytes, number, text, to_c
+from limes.export.c import c_comment, c_number, c_string, constant_bytes, render, to_c
 from limes.model import Model
 from limes.model.schemes import PairwiseScheme
 from tests.export.cases import (
@@ -44,7 +44,7 @@ TOLERANCE = {"float32": 1e-5, "float64": 1e-6}
 # Of labels, none of 10 000 differed in any case: what the bounds on rounding would allow is more.
 MAX_DIFFERENT = 2
 
-# Reads rows, writes the class and the probabilities of each.
+# Reads rows, writes the class index and the probabilities of each.
 MAIN = """
 #include <stdio.h>
 #define LIMES_MODEL_PROBABILITIES
@@ -52,9 +52,9 @@ MAIN = """
 int main(void) {
     limes_model_real x[LIMES_MODEL_FEATURES], p[LIMES_MODEL_CLASSES];
     while (fread(x, sizeof x, 1, stdin) == 1) {
-        int found = limes_model_predict(x);
-        if (found != limes_model_probabilities(x, p)) return 1;
-        fwrite(&found, sizeof found, 1, stdout);
+        int predicted = limes_model_predict(x);
+        if (predicted != limes_model_probabilities(x, p)) return 1;
+        fwrite(&predicted, sizeof predicted, 1, stdout);
         fwrite(p, sizeof p, 1, stdout);
     }
     return 0;
@@ -71,11 +71,11 @@ def compiled(folder, header, main=MAIN, options=()):
     return folder / "main"
 
 
-def answers(program, rows, n_classes):
+def predictions(program, rows, n_classes):
     done = subprocess.run([program], input=rows.tobytes(), capture_output=True, check=True)
-    record = np.dtype([("code", np.intc), ("p", rows.dtype, (n_classes,))])
-    found = np.frombuffer(done.stdout, record)
-    return found["code"], found["p"]
+    record = np.dtype([("class_index", np.intc), ("p", rows.dtype, (n_classes,))])
+    records = np.frombuffer(done.stdout, record)
+    return records["class_index"], records["p"]
 
 
 @needs_gcc
@@ -84,12 +84,14 @@ def answers(program, rows, n_classes):
 def test_compiled_c_gives_the_labels_and_probabilities_of_python(case, dtype, tmp_path):
     known = expected(case, dtype)
     program = compiled(tmp_path, to_c(known.fast, dtype=TYPES[dtype]))
-    class_index, found = answers(program, known.rows.astype(dtype), len(known.fast.classes_))
+    class_index, probabilities = predictions(
+        program, known.rows.astype(dtype), len(known.fast.classes_)
+    )
     differs = known.fast.classes_[class_index] != known.labels
     assert not differs[~known.is_open].any()
     assert differs.sum() <= MAX_DIFFERENT
-    known.assert_probabilities(found, TOLERANCE[dtype])
-    assert_array_equal(found.argmax(axis=1), class_index)
+    known.assert_probabilities(probabilities, TOLERANCE[dtype])
+    assert_array_equal(probabilities.argmax(axis=1), class_index)
 
 
 @needs_gcc
@@ -123,7 +125,7 @@ def test_no_byte_outside_its_arrays_is_touched(case, tmp_path):
     options = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g"]
     program = compiled(tmp_path, to_c(fast, dtype="float"), options=options)
     rows = rows_like(fast, 200)
-    class_index, _ = answers(program, rows, len(fast.classes_))
+    class_index, _ = predictions(program, rows, len(fast.classes_))
     assert_array_equal(fast.classes_[class_index], fast.predict(rows))
 
 
@@ -141,7 +143,7 @@ def test_equally_near_points_are_taken_in_their_order(blend, tmp_path):
     rows = rows[np.abs(fast.decision_function(rows)) > 1e-5]
     distances = np.sort(np.square(rows[:, None] - points).sum(axis=2), axis=1)
     assert np.sum(distances[:, blend - 1] == distances[:, blend]) > 50
-    class_index, _ = answers(compiled(tmp_path, to_c(fast)), rows, 2)
+    class_index, _ = predictions(compiled(tmp_path, to_c(fast)), rows, 2)
     assert_array_equal(class_index, fast.predict(rows))
 
 
@@ -149,7 +151,7 @@ def test_equally_near_points_are_taken_in_their_order(blend, tmp_path):
 def test_a_value_of_zero_votes_as_in_python(tmp_path):
     fast, rows = on_borders()
     assert np.sum(fast.scheme_.values(rows) == 0) > 100
-    class_index, _ = answers(compiled(tmp_path, to_c(fast)), rows, 3)
+    class_index, _ = predictions(compiled(tmp_path, to_c(fast)), rows, 3)
     assert_array_equal(class_index, fast.predict(rows))
 
 
@@ -160,13 +162,13 @@ def test_every_constant_keeps_every_bit(tmp_path):
     #include <stdio.h>
     #include "model.h"
     int main(void) {
-        fwrite(limes_model_functions, sizeof limes_model_functions, 1, stdout);
-        return limes_model_predict(limes_model_functions) < 0;
+        fwrite(limes_model_slopes, sizeof limes_model_slopes, 1, stdout);
+        return limes_model_predict(limes_model_slopes) < 0;
     }
     """
     program = compiled(tmp_path, to_c(fast), main=main)
     done = subprocess.run([program], capture_output=True, check=True)
-    expected = np.concatenate([one.slopes.ravel() for one in fast.scheme_.maps])
+    expected = np.concatenate([border_map.slopes.ravel() for border_map in fast.scheme_.maps])
     assert_array_equal(np.frombuffer(done.stdout), expected)
 
 
@@ -188,7 +190,7 @@ def test_a_model_of_two_kilobytes_is_possible(tmp_path):
     source = SVC(gamma=2).fit(X, y)
     fast = accelerate(source, X, scheme="pairwise", n_borders=50, blend=1, random_state=0)
     header = to_c(fast, name="tiny", max_bytes=1400)
-    main = '#include "model.h"\nint answer(const float *x) { return tiny_predict(x); }\n'
+    main = '#include "model.h"\nint classify(const float *x) { return tiny_predict(x); }\n'
     (tmp_path / "model.h").write_text(header)
     (tmp_path / "main.c").write_text(main)
     subprocess.run(["gcc", *STRICT, "-Os", "-c", "main.c"], cwd=tmp_path, check=True)
@@ -242,7 +244,7 @@ def test_two_models_have_different_names(tmp_path):
     assert "#ifndef FIRST_H" in header
 
 
-def test_the_size_is_told():
+def test_the_header_states_the_size_of_its_constants():
     fast = fitted(votes)
     n_bytes = constant_bytes(fast, dtype="double")
     assert n_bytes == 8 * (3 + 600 * (3 + 1 + 3 + 1)) + 2 * 6
@@ -251,7 +253,7 @@ def test_the_size_is_told():
     assert f"#define LIMES_MODEL_BYTES {n_bytes}\n" in header
 
 
-def test_a_model_too_large_says_what_would_fit():
+def test_a_model_too_large_raises_an_error_that_states_what_would_fit():
     with pytest.raises(
         ValueError, match=r"max_bytes=2048, got 19224 bytes.*n_borders=10"
     ) as raised:
@@ -279,13 +281,31 @@ def test_numbers_are_read_as_the_same_bits():
     rng = np.random.default_rng(0)
     bits = rng.integers(0, 2**32, size=2000, dtype=np.uint32).view(np.float32)
     for value in bits[np.isfinite(bits)]:
-        assert np.float32(number(value).removesuffix("f")) == value
+        assert np.float32(c_number(value).removesuffix("f")) == value
     for value in (0.0, -0.0, 1.0, 1e9, 123456789.5, 1e-320, 1.7976931348623157e308):
-        assert float(number(np.float64(value))) == value
-        assert re.fullmatch(r"-?\d+(\.\d+|(\.\d+)?e[+-]?\d+)", number(np.float64(value)))
+        assert float(c_number(np.float64(value))) == value
+        assert re.fullmatch(r"-?\d+(\.\d+|(\.\d+)?e[+-]?\d+)", c_number(np.float64(value)))
 
 
 def test_text_in_code_and_comments_is_plain():
-    assert text("??=") == '"\\077\\077="'
-    assert "*/" not in comment("a*/b")
-    assert "\n" not in comment("a\nb")
+    assert c_string("??=") == '"\\077\\077="'
+    assert "*/" not in c_comment("a*/b")
+    assert "\n" not in c_comment("a\nb")
+
+
+def test_sections_of_a_template_can_be_nested_and_negated():
+    lines = ["@if a@", "1", "@if not b@", "2", "@else@", "3", "@end@", "@else@", "4", "@end@", "5"]
+    template = "\n".join(lines) + "\n"
+    for a, b, shown in ((1, 1, "135"), (1, 0, "125"), (0, 1, "45"), (0, 0, "45")):
+        assert render(template, {"a": bool(a), "b": bool(b)}, {}) == "\n".join(shown) + "\n"
+
+
+def test_fields_of_a_template_are_not_replaced_twice():
+    assert render("@a@ @b@\n", {}, {"a": "@b@", "b": 1}) == "@b@ 1\n"
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
+def test_every_field_and_section_of_the_template_is_filled(case):
+    header = to_c(fitted(case))
+    assert "@" not in header
+    assert "malloc" not in header

@@ -112,7 +112,7 @@ class TestFormat:
         # Below 0: 30 wins both its pairs. From 0 to 2: 10 wins both. Above 2: 20 does.
         assert fast.predict([[-1.0], [1.5], [3.0]]).tolist() == [30, 10, 20]
 
-    def test_classes_are_decided_by_coupling_unless_votes_are_asked_for(self, four, tmp_path):
+    def test_classes_are_decided_by_coupling_unless_by_vote_is_given(self, four, tmp_path):
         path = written(tmp_path / "m.agf", to_libagf(four))
         assert not read_libagf_model(path).scheme_.by_vote
         assert read_libagf_model(path, by_vote=True).scheme_.by_vote
@@ -136,7 +136,7 @@ class TestRefusedModels:
             to_libagf(fitted(case))
 
     def test_a_blend_is_refused(self):
-        with pytest.raises(ValueError, match="nearest point alone, got blend=4: fit with blend=1"):
+        with pytest.raises(ValueError, match="nearest point only, got blend=4: fit with blend=1"):
             to_libagf(fitted(binary_blended))
 
     def test_planes_beside_their_points_are_refused(self):
@@ -148,7 +148,9 @@ class TestRefusedModels:
     def test_labels_that_are_no_whole_numbers_are_refused(self, labels):
         fast = stored(BorderMap.from_borders(points=[[0.0, 0.0]], normals=[[0.0, 2.0]]))
         fast.classes_ = np.array(labels)
-        with pytest.raises(ValueError, match=r"labels are whole numbers below 2\*\*31, got"):
+        with pytest.raises(
+            ValueError, match="labels must be whole numbers of 32 bits for libAGF, got"
+        ):
             to_libagf(fast)
 
     def test_text_labels_of_a_fitted_classifier_are_refused(self):

@@ -39,7 +39,7 @@ MAX_DIFFERENT = 2
 TOLERANCE = {"float32": 1e-5, "float64": 1e-6}
 
 
-def answers(model, X):
+def predictions(model, X):
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     session = onnxruntime.InferenceSession(
@@ -52,13 +52,13 @@ def answers(model, X):
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
 def test_onnxruntime_gives_the_labels_and_probabilities_of_python(case, dtype):
     known = expected(case, dtype)
-    labels, found = answers(to_onnx(known.fast, dtype=dtype), known.rows.astype(dtype))
+    labels, probabilities = predictions(to_onnx(known.fast, dtype=dtype), known.rows.astype(dtype))
     differs = labels != known.labels
     assert not differs[~known.is_open].any()
     assert differs.sum() <= MAX_DIFFERENT
-    known.assert_probabilities(found, TOLERANCE[dtype])
-    assert found.dtype == dtype
-    assert_array_equal(known.fast.classes_[found.argmax(axis=1)], labels)
+    known.assert_probabilities(probabilities, TOLERANCE[dtype])
+    assert probabilities.dtype == dtype
+    assert_array_equal(known.fast.classes_[probabilities.argmax(axis=1)], labels)
 
 
 @pytest.mark.parametrize("blend", [1, 2, 3])
@@ -75,7 +75,7 @@ def test_equally_near_points_are_taken_in_their_order(blend):
     rows = rng.integers(-4, 5, size=(500, 2)).astype(np.float32)
     distances = np.sort(np.square(rows[:, None] - points).sum(axis=2), axis=1)
     assert np.sum(distances[:, blend - 1] == distances[:, blend]) > 50
-    labels, _ = answers(to_onnx(fast), rows)
+    labels, _ = predictions(to_onnx(fast), rows)
     is_zero = (fast.scheme_.values(rows) == 0).any(axis=1)
     assert_array_equal(labels[~is_zero], fast.predict(rows)[~is_zero])
 
@@ -83,11 +83,11 @@ def test_equally_near_points_are_taken_in_their_order(blend):
 def test_a_value_of_zero_votes_as_in_python():
     fast, rows = on_borders()
     assert np.sum(fast.scheme_.values(rows) == 0) > 100
-    labels, _ = answers(to_onnx(fast), rows)
+    labels, _ = predictions(to_onnx(fast), rows)
     assert_array_equal(labels, fast.predict(rows))
 
 
-def test_the_type_is_that_of_the_classifier_unless_another_is_asked_for():
+def test_the_type_is_that_of_the_classifier_unless_another_is_given():
     def kind(model):
         return model.graph.input[0].type.tensor_type.elem_type
 
@@ -98,7 +98,7 @@ def test_the_type_is_that_of_the_classifier_unless_another_is_asked_for():
 
 def test_only_standard_operators_are_used():
     model = to_onnx(fitted(votes))
-    assert [one.domain for one in model.opset_import] == [""]
+    assert [opset.domain for opset in model.opset_import] == [""]
     assert {node.domain for node in model.graph.node} == {""}
 
 
@@ -111,10 +111,10 @@ def test_the_graph_of_many_pairs_is_as_short_as_that_of_few():
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
-def test_no_rows_give_no_answers(case):
+def test_no_rows_give_no_predictions(case):
     fast = fitted(case)
     rows = np.empty((0, fast.n_features_in_), np.float32)
-    labels, probabilities = answers(to_onnx(fast, dtype="float32"), rows)
+    labels, probabilities = predictions(to_onnx(fast, dtype="float32"), rows)
     assert labels.shape == (0,)
     assert probabilities.shape == (0, len(fast.classes_))
 
@@ -132,7 +132,7 @@ def test_no_rows_give_no_answers(case):
 def test_labels_keep_their_values(classes, expected):
     line = BorderMap.from_borders(points=[[0.0]], normals=[[2.0]])
     fast = BordersClassifier.from_model(Model(PairwiseScheme((line,), 2), classes, 1))
-    labels, _ = answers(to_onnx(fast), np.array([[-1.0], [1.0]], dtype=np.float32))
+    labels, _ = predictions(to_onnx(fast), np.array([[-1.0], [1.0]], dtype=np.float32))
     assert labels.tolist() == classes.tolist()
     assert labels.dtype == expected
 
@@ -154,9 +154,9 @@ class TestBadInput:
         class Other(PairwiseScheme):
             name = "other"
 
-        own = fitted(binary).scheme_
-        stored = Model(Other(own.maps, 2), np.arange(2), 2)
-        with pytest.raises(ValueError, match=r"knows the schemes \[.*\], got 'other'"):
+        scheme = fitted(binary).scheme_
+        stored = Model(Other(scheme.maps, 2), np.arange(2), 2)
+        with pytest.raises(ValueError, match=r"supports the schemes \[.*\], got 'other'"):
             to_onnx(BordersClassifier.from_model(stored))
 
     def test_numbers_beyond_float32_are_refused(self):
@@ -173,6 +173,7 @@ class TestSkl2onnx:
 
     skl2onnx = pytest.importorskip("skl2onnx")
 
+    @pytest.mark.usefixtures("quick_fit")
     @pytest.mark.parametrize("dtype", ["float32", "float64"])
     def test_a_pipeline_converts(self, dtype):
         register()
@@ -181,7 +182,7 @@ class TestSkl2onnx:
         rows = X.astype(dtype)
         pipe.fit(X, y)
         model = self.skl2onnx.to_onnx(pipe, rows[:1], options={"zipmap": False})
-        labels, probabilities = answers(model, rows)
+        labels, probabilities = predictions(model, rows)
         assert_array_equal(labels, pipe.predict(rows))
         assert_allclose(probabilities, pipe.predict_proba(rows), atol=1e-5)
 
@@ -190,10 +191,11 @@ class TestSkl2onnx:
         register()
         fast, rows = fitted(case), rows_like(fitted(case), 200)
         model = self.skl2onnx.to_onnx(fast, rows[:1], options={"zipmap": False})
-        labels, probabilities = answers(model, rows)
+        labels, probabilities = predictions(model, rows)
         assert_array_equal(labels.astype(fast.classes_.dtype), fast.predict(rows))
         assert_allclose(probabilities, fast.predict_proba(rows), atol=1e-5)
 
+    @pytest.mark.usefixtures("quick_fit")
     def test_two_of_them_in_one_graph_do_not_meet(self):
         from sklearn.ensemble import VotingClassifier
 
@@ -206,7 +208,7 @@ class TestSkl2onnx:
         ).fit(X, y)
         rows = X.astype(np.float32)
         model = self.skl2onnx.to_onnx(both, rows[:1], options={id(both): {"zipmap": False}})
-        assert_array_equal(answers(model, rows)[0], both.predict(rows))
+        assert_array_equal(predictions(model, rows)[0], both.predict(rows))
 
     def test_labels_that_are_no_whole_numbers_are_refused(self):
         register()

@@ -1,4 +1,4 @@
-"""Large files pass through little memory, and reading them takes no longer than it must."""
+"""Memory does not grow with the size of a file, and reading is fast."""
 
 import subprocess
 import sys
@@ -16,20 +16,20 @@ pyarrow = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")
 
 N_FEATURES = 36
-GROUP_ROWS = 1 << 17
-# Rows of a file, and the least that its size must be, so that memory cannot hide it.
-N_ROWS = 2_000_000
-MIN_BYTES = 280_000_000
-# What pages and pieces may take beyond the same job on few rows: less than the file, and more than
-# the 110 to 150 MB seen, which do not grow with the file.
-MAX_GROWTH = 220_000_000
-# What the whole command may take, however large the file.
+# Buffers grow with the row groups, which are small so that a small file shows what is held.
+GROUP_ROWS = 1 << 14
+N_ROWS = 500_000
+MIN_BYTES = 95_000_000
+# Memory beyond that of the same command on few rows: less than the file, and more than the 49 MB
+# that were measured. With groups of 131072 rows it is 126 MB for a file of 435 MB.
+MAX_GROWTH = 75_000_000
+# Memory of the whole command, for a file of any size.
 MAX_MEMORY = 500_000_000
 
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
-    """A fast classifier of two classes."""
+    """Return the file of a fast classifier of two classes."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, N_FEATURES))
     y = (X[:, :4].sum(axis=1) > 0).astype(int)
@@ -42,9 +42,9 @@ def model(tmp_path_factory):
 
 
 def write_parquet(path, n_rows):
-    """Write random rows in row groups of usual size."""
+    """Write random rows in small row groups."""
     rng = np.random.default_rng(1)
-    names = [f"x{place + 1}" for place in range(N_FEATURES)]
+    names = [f"x{number + 1}" for number in range(N_FEATURES)]
     schema = pyarrow.schema([(name, pyarrow.float32()) for name in names])
     with parquet.ParquetWriter(path, schema) as writer:
         for start in range(0, n_rows, GROUP_ROWS):
@@ -55,24 +55,24 @@ def write_parquet(path, n_rows):
 
 
 def peak_of(*words):
-    """Run the command; return the most memory that it took, in bytes, and its processor time."""
+    """Run the command; return its largest memory in bytes and its processor time in seconds."""
     code = (
         "import re, sys, time\n"
         "from limes.cli.main import main\n"
         "status = main(sys.argv[1:])\n"
-        # Not getrusage, whose peak begins with that of the process that started this one.
+        # Not getrusage, whose peak includes that of the parent process.
         "peak = re.search(r'VmHWM:\\s+(\\d+) kB', open('/proc/self/status').read())[1]\n"
         "print(1024 * int(peak), time.process_time())\n"
         "sys.exit(status)"
     )
     command = [sys.executable, "-c", code, *map(str, words)]
-    found = subprocess.run(command, capture_output=True, text=True, check=True)
-    peak, seconds = found.stdout.splitlines()[-1].split()
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    peak, seconds = done.stdout.splitlines()[-1].split()
     return int(peak), float(seconds)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is measured by /proc")
-def test_predict_takes_little_memory_and_little_more_time_than_copying(model, tmp_path):
+def test_predict_takes_little_memory_and_at_most_twice_the_time_of_copying(model, tmp_path):
     small = write_parquet(tmp_path / "small.parquet", 1000)
     large = write_parquet(tmp_path / "large.parquet", N_ROWS)
     assert large.stat().st_size > MIN_BYTES
@@ -85,7 +85,7 @@ def test_predict_takes_little_memory_and_little_more_time_than_copying(model, tm
 
 
 def copying_seconds(path, copy):
-    """Return the processor time of reading a file and writing it again, nothing else."""
+    """Return the processor time of reading a file and writing a copy."""
     start = time.process_time()
     table = parquet.ParquetFile(path, buffer_size=1 << 18, pre_buffer=False)
     with parquet.ParquetWriter(copy, table.schema_arrow) as writer:
@@ -96,26 +96,30 @@ def copying_seconds(path, copy):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is measured by /proc")
 @pytest.mark.parametrize("name", ["rows.svm", "rows.csv", "rows.npz", "rows.vec"])
-def test_every_format_is_read_in_pieces(name, tmp_path):
+def test_every_format_is_read_in_batches(name, tmp_path):
     path = tmp_path / name
-    write_copies(path, 3)
+    write_copies(path, 8)
     base, _ = peak_of("info", path)
-    write_copies(path, 30)
+    write_copies(path, 24)
     peak, _ = peak_of("info", path)
-    # Float32 rows of the file have 78 MB more, float64 rows 155 MB.
-    assert peak - base < 40_000_000
+    # The rows of the larger file have 46 MB more in float32, 92 MB in float64; those of LIBSVM text
+    # have 52 MB more as a sparse matrix.
+    assert peak - base < 30_000_000
 
 
 def write_copies(path, n_copies):
-    """Write the same rows over and over; text, of which a byte says less, half as often."""
+    """Write the same rows several times, as slow LIBSVM text a third as often."""
     rng = np.random.default_rng(0)
     block = (rng.random((20_000, N_FEATURES)) * 100).round() / 4
-    n_written = 1 if path.suffix == ".svm" else n_copies
+    is_text = path.suffix in (".svm", ".csv")
     with create_rows(path) as writer:
-        for _ in range(n_written):
+        for _ in range(1 if is_text else n_copies):
             writer.write(block, np.zeros(len(block), int))
-    if path.suffix == ".svm":
-        path.write_bytes(path.read_bytes() * (n_copies // 2))
+    if is_text:
+        text = path.read_bytes()
+        n_header = text.index(b"\n") + 1 if path.suffix == ".csv" else 0
+        n_texts = n_copies // 3 if path.suffix == ".svm" else n_copies
+        path.write_bytes(text + text[n_header:] * (n_texts - 1))
 
 
 def test_libsvm_text_is_read_at_least_as_fast_as_by_scikit_learn(tmp_path):

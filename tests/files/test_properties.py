@@ -1,4 +1,4 @@
-"""Whatever the numbers and the words are, they come back from a file as they were."""
+"""Any numbers and any text are read from a file as they were written."""
 
 import tempfile
 from pathlib import Path
@@ -19,36 +19,36 @@ pytest.importorskip("pyarrow")
 SHAPES = array_shapes(min_dims=2, max_dims=2, max_side=6)
 FLOATS = st.floats(allow_nan=False, allow_infinity=False)
 SMALL = st.floats(allow_nan=False, allow_infinity=False, width=32)
-# Text files end lines at these, and NumPy's fixed-width text drops zeros at its end.
+# Without line ends, and without zeros, which NumPy's fixed-width text drops at its end.
 WORDS = st.text(st.characters(exclude_characters="\r\n\0", exclude_categories=["Cs"]), min_size=1)
 quick = settings(max_examples=60, deadline=None)
 
 
-def there_and_back(name, X, y, options=None):
+def written_and_read(name, X, y, options=None):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, name)
         with create_rows(path) as writer:
             writer.write(X, y)
-        found, labels, _ = read_rows(path, options)
-    return found.toarray() if sparse.issparse(found) else found, labels
+        X_read, labels, _ = read_rows(path, options)
+    return X_read.toarray() if sparse.issparse(X_read) else X_read, labels
 
 
 @quick
 @given(arrays(np.float64, SHAPES, elements=FLOATS), st.integers(-(2**31) + 1, 2**31 - 1))
 @pytest.mark.parametrize("name", ["rows.svm", "rows.csv", "rows.parquet", "rows.npz"])
-def test_numbers_come_back_to_the_last_bit(name, X, label):
+def test_numbers_are_read_to_the_last_bit(name, X, label):
     labels = np.full(len(X), label)
     options = RowOptions(n_features=X.shape[1]) if name == "rows.svm" else None
-    found, y = there_and_back(name, X, labels, options)
-    assert_array_equal(found, X)
+    X_read, y = written_and_read(name, X, labels, options)
+    assert_array_equal(X_read, X)
     assert_array_equal(y, labels)
 
 
 @quick
 @given(arrays(np.float32, SHAPES, elements=SMALL), st.integers(-(2**31) + 1, 2**31 - 1))
-def test_float32_comes_back_from_libagf(X, label):
-    found, y = there_and_back("rows.vec", X, np.full(len(X), label))
-    assert_array_equal(found, X)
+def test_float32_is_read_from_libagf(X, label):
+    X_read, y = written_and_read("rows.vec", X, np.full(len(X), label))
+    assert_array_equal(X_read, X)
     assert_array_equal(y, np.full(len(X), label))
 
 
@@ -56,9 +56,9 @@ def test_float32_comes_back_from_libagf(X, label):
 @given(st.lists(WORDS, min_size=1, max_size=5))
 @example(['a "quoted", word', "'", ";", "\t", " x ", "é"])
 @pytest.mark.parametrize("name", ["rows.csv", "rows.parquet", "rows.npz"])
-def test_words_come_back_as_labels(name, words):
+def test_text_is_read_as_labels(name, words):
     labels = np.array([*words, "a word that is no number"])
-    _, y = there_and_back(name, np.ones((len(labels), 2)), labels)
+    _, y = written_and_read(name, np.ones((len(labels), 2)), labels)
     assert_array_equal(y, labels)
 
 
@@ -95,6 +95,6 @@ def test_text_is_read_as_by_scikit_learn_or_refused_by_both(lines):
         with pytest.raises(ValueError, match="each above the one before"):
             parse_lines(text, name="file", first_line=1)
         return
-    found = parse_lines(text, name="file", first_line=1)
-    assert_array_equal(found.labels, y)
-    assert_array_equal(found.rows(9).toarray()[:, : X.shape[1]], X.toarray())
+    parsed = parse_lines(text, name="file", first_line=1)
+    assert_array_equal(parsed.labels, y)
+    assert_array_equal(parsed.rows(9).toarray()[:, : X.shape[1]], X.toarray())

@@ -1,4 +1,4 @@
-"""Rows go into every format and come out the same, in pieces or whole."""
+"""Rows are read from every format as they were written, in batches or at once."""
 
 import bz2
 import gzip
@@ -36,7 +36,7 @@ TABLES = ("rows.csv", "rows.parquet", "rows.arrow")
 
 @pytest.fixture
 def numbers():
-    """Rows that float32 holds too, with zeros among them, and labels out of order."""
+    """Return rows that float32 represents exactly, some of them zero, and unsorted labels."""
     rng = np.random.default_rng(0)
     X = rng.integers(-8, 8, size=(50, 4)) / 4.0
     return X, rng.integers(-1, 3, size=50)
@@ -53,47 +53,47 @@ def dense(X):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_rows_and_labels_come_back(name, numbers, tmp_path):
+def test_rows_and_labels_are_read_as_written(name, numbers, tmp_path):
     X, y = numbers
-    found, labels, _ = read_rows(written(tmp_path / name, X, y))
-    assert_array_equal(dense(found), X)
+    X_read, labels, _ = read_rows(written(tmp_path / name, X, y))
+    assert_array_equal(dense(X_read), X)
     assert_array_equal(labels, y)
     assert labels.dtype == np.int64
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_pieces_written_one_by_one_are_read_as_one_file(name, numbers, tmp_path):
+def test_batches_are_written_to_one_file(name, numbers, tmp_path):
     X, y = numbers
     with create_rows(tmp_path / name) as writer:
         for start in range(0, 50, 20):
             writer.write(X[start : start + 20], y[start : start + 20])
-    found, labels, _ = read_rows(tmp_path / name)
-    assert_array_equal(dense(found), X)
+    X_read, labels, _ = read_rows(tmp_path / name)
+    assert_array_equal(dense(X_read), X)
     assert_array_equal(labels, y)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_long_file_is_read_in_pieces(name, numbers, tmp_path, monkeypatch):
+def test_a_long_file_is_read_in_batches(name, numbers, tmp_path, monkeypatch):
     X, y = numbers
     monkeypatch.setattr(limes.files.batches, "BATCH_BYTES", 400)
     monkeypatch.setattr("limes.files.libsvm.CHUNK_BYTES", 200)
     path = written(tmp_path / name, np.tile(X, (4, 1)), np.tile(y, 4))
     options = RowOptions(n_features=4 if ".svm" in name else None)
     with open_rows(path, options) as rows:
-        pieces = list(rows)
-    assert len(pieces) > 3 or ".csv" in name or name == "rows.tsv"
-    assert_array_equal(np.concatenate([dense(one.X) for one in pieces]), np.tile(X, (4, 1)))
-    assert_array_equal(np.concatenate([one.y for one in pieces]).astype(float), np.tile(y, 4))
+        batches = list(rows)
+    assert len(batches) > 3 or ".csv" in name or name == "rows.tsv"
+    assert_array_equal(np.concatenate([dense(batch.X) for batch in batches]), np.tile(X, (4, 1)))
+    assert_array_equal(np.concatenate([batch.y for batch in batches]).astype(float), np.tile(y, 4))
 
 
-def test_a_long_csv_is_read_in_pieces(tmp_path, monkeypatch):
+def test_a_long_csv_is_read_in_batches(tmp_path, monkeypatch):
     monkeypatch.setattr("limes.files.tables.BLOCK_BYTES", 1000)
     X = np.arange(4000.0).reshape(-1, 2)
     path = written(tmp_path / "rows.csv", X, None)
     with open_rows(path) as rows:
-        pieces = [one.X for one in rows]
-    assert len(pieces) > 10
-    assert_array_equal(np.concatenate(pieces), X)
+        batches = [batch.X for batch in rows]
+    assert len(batches) > 10
+    assert_array_equal(np.concatenate(batches), X)
 
 
 @pytest.mark.parametrize("name", [*TABLES, "rows.npz", "rows.vec"])
@@ -119,9 +119,9 @@ def test_every_bit_of_a_number_is_kept(name, tmp_path):
 
 def test_sparse_rows_stay_sparse(tmp_path):
     X = sparse.random(200, 5000, density=0.01, format="csr", random_state=0)
-    found, _, _ = read_rows(written(tmp_path / "rows.svm", X, None), RowOptions(n_features=5000))
-    assert sparse.issparse(found)
-    assert (found != X).nnz == 0
+    X_read, _, _ = read_rows(written(tmp_path / "rows.svm", X, None), RowOptions(n_features=5000))
+    assert sparse.issparse(X_read)
+    assert (X_read != X).nnz == 0
 
 
 def test_float32_rows_stay_float32_in_parquet(numbers, tmp_path):
@@ -129,7 +129,7 @@ def test_float32_rows_stay_float32_in_parquet(numbers, tmp_path):
     assert read_rows(path)[0].dtype == np.float32
 
 
-def test_whole_numbers_of_parquet_become_floats_that_hold_them(tmp_path):
+def test_integers_of_parquet_become_floats_that_represent_them(tmp_path):
     table = pyarrow.table({"a": np.array([1, 2], np.uint8), "b": np.array([2**40, 1])})
     pyarrow.parquet.write_table(table, tmp_path / "rows.parquet")
     assert_array_equal(read_rows(tmp_path / "rows.parquet")[0], [[1, 2**40], [2, 1]])
@@ -142,7 +142,7 @@ def test_names_of_columns_are_kept(numbers, tmp_path):
 
 
 @pytest.mark.parametrize("label", ["kind", "3", "-1"])
-def test_the_label_is_found_by_name_or_place(label, tmp_path):
+def test_the_label_is_found_by_name_or_number(label, tmp_path):
     (tmp_path / "rows.csv").write_text("a,b,kind\n1,2,x\n3,4,y\n")
     X, y, names = read_rows(tmp_path / "rows.csv", RowOptions(label=label))
     assert_array_equal(X, [[1, 2], [3, 4]])
@@ -163,7 +163,7 @@ def test_features_can_be_chosen_by_name(tmp_path):
     assert_array_equal(X, [[2, 1], [4, 3]])
 
 
-def test_a_model_finds_its_features_by_name_where_there_are_names(tmp_path):
+def test_a_model_selects_its_features_by_name_if_there_are_names(tmp_path):
     (tmp_path / "rows.csv").write_text("id,a,b\nu,1,2\nv,3,4\n")
     (tmp_path / "bare.csv").write_text("1,2\n3,4\n")
     options = RowOptions(expected=("b", "a"))
@@ -203,7 +203,7 @@ def test_the_parts_of_an_archive_are_chosen_by_name(tmp_path):
     assert_array_equal(read_rows(tmp_path / "rows.npz", RowOptions(part="test"))[0], [[1, 1]])
 
 
-def test_an_array_by_columns_is_read_too(tmp_path):
+def test_an_array_in_fortran_order_is_read_too(tmp_path):
     X = np.asfortranarray(np.arange(12.0).reshape(4, 3))
     np.save(tmp_path / "rows.npy", X)
     assert_array_equal(read_rows(tmp_path / "rows.npy")[0], X)
@@ -219,7 +219,7 @@ def test_numpy_reads_what_is_written(numbers, tmp_path):
         assert_array_equal(archive["y"], y)
 
 
-def test_libagf_files_are_as_its_programs_have_them(numbers, tmp_path):
+def test_libagf_files_are_those_of_its_programs(numbers, tmp_path):
     X, y = numbers
     written(tmp_path / "rows.vec", X, y)
     data = (tmp_path / "rows.vec").read_bytes()
@@ -238,25 +238,25 @@ def test_libsvm_text_with_blanks_comments_and_queries_is_read_as_by_scikit_learn
     assert_array_equal(y, labels)
 
 
-def test_libsvm_text_of_scikit_learn_is_read_as_by_itself(tmp_path):
+def test_libsvm_text_of_scikit_learn_is_read_as_by_scikit_learn(tmp_path):
     rng = np.random.default_rng(3)
     X = rng.normal(size=(300, 20)) * (rng.random((300, 20)) < 0.4)
     dump_svmlight_file(X, rng.integers(3, size=300), f"{tmp_path}/rows.svm", zero_based=False)
     expected, labels = load_svmlight_file(str(tmp_path / "rows.svm"))
-    found, y, _ = read_rows(tmp_path / "rows.svm")
-    assert_array_equal(dense(found), expected.toarray())
+    X_read, y, _ = read_rows(tmp_path / "rows.svm")
+    assert_array_equal(dense(X_read), expected.toarray())
     assert_array_equal(y, labels)
 
 
 def test_scikit_learn_reads_what_is_written(numbers, tmp_path):
     X, y = numbers
-    found, labels = load_svmlight_file(str(written(tmp_path / "rows.svm", X, y)), n_features=4)
-    assert_array_equal(found.toarray(), X)
+    X_read, labels = load_svmlight_file(str(written(tmp_path / "rows.svm", X, y)), n_features=4)
+    assert_array_equal(X_read.toarray(), X)
     assert_array_equal(labels, y)
 
 
 @pytest.mark.parametrize(("ending", "opener"), [(".gz", gzip.open), (".bz2", bz2.open)])
-def test_a_compressed_file_is_one_that_other_programs_open(ending, opener, numbers, tmp_path):
+def test_a_compressed_file_can_be_opened_by_other_programs(ending, opener, numbers, tmp_path):
     path = written(tmp_path / f"rows.svm{ending}", *numbers)
     with opener(path, "rt") as stream:
         assert len(stream.readlines()) == 50
@@ -273,7 +273,7 @@ def test_a_compressed_file_is_one_that_other_programs_open(ending, opener, numbe
         ("rows.cls", "libagf"),
     ],
 )
-def test_the_ending_tells_the_format(name, kind, tmp_path):
+def test_the_format_follows_from_the_ending(name, kind, tmp_path):
     assert find_format(tmp_path / name) == kind
 
 
@@ -282,10 +282,10 @@ def test_the_format_can_be_given(numbers, tmp_path):
     assert_array_equal(read_rows(path, RowOptions(format="csv"))[0], numbers[0])
 
 
-ANSWERS = np.array([2, 1, 2]), np.array([[0.25, 0.75], [0.5, 0.5], [0.125, 0.875]])
+PREDICTIONS = np.array([2, 1, 2]), np.array([[0.25, 0.75], [0.5, 0.5], [0.125, 0.875]])
 
 
-def answered(path, labels, probabilities, classes=(1, 2)):
+def predictions_in(path, labels, probabilities, classes=(1, 2)):
     with create_predictions(path, classes=classes) as writer:
         writer.write(labels[:2], None if probabilities is None else probabilities[:2])
         writer.write(labels[2:], None if probabilities is None else probabilities[2:])
@@ -293,31 +293,33 @@ def answered(path, labels, probabilities, classes=(1, 2)):
 
 
 def test_predictions_as_text_are_those_of_svm_predict(tmp_path):
-    assert answered(tmp_path / "out", ANSWERS[0], None).read_text() == "2\n1\n2\n"
-    lines = answered(tmp_path / "out", *ANSWERS).read_text().splitlines()
+    assert predictions_in(tmp_path / "out", PREDICTIONS[0], None).read_text() == "2\n1\n2\n"
+    lines = predictions_in(tmp_path / "out", *PREDICTIONS).read_text().splitlines()
     assert lines == ["labels 1 2", "2 0.25 0.75", "1 0.5 0.5", "2 0.125 0.875"]
 
 
 @pytest.mark.parametrize("name", ["out.csv", "out.parquet", "out.arrow"])
 def test_predictions_as_a_table_have_a_column_for_each_class(name, tmp_path):
-    path = answered(tmp_path / name, *ANSWERS)
+    path = predictions_in(tmp_path / name, *PREDICTIONS)
     X, y, names = read_rows(path)
     assert names == ("p_1", "p_2")
-    assert_array_equal(X, ANSWERS[1])
-    assert_array_equal(y, ANSWERS[0])
+    assert_array_equal(X, PREDICTIONS[1])
+    assert_array_equal(y, PREDICTIONS[0])
 
 
 def test_predictions_as_arrays(tmp_path):
-    assert_array_equal(np.load(answered(tmp_path / "out.npy", ANSWERS[0], None)), ANSWERS[0])
-    with np.load(answered(tmp_path / "out.npz", *ANSWERS)) as archive:
+    assert_array_equal(
+        np.load(predictions_in(tmp_path / "out.npy", PREDICTIONS[0], None)), PREDICTIONS[0]
+    )
+    with np.load(predictions_in(tmp_path / "out.npz", *PREDICTIONS)) as archive:
         assert_array_equal(archive["classes"], [1, 2])
-        assert_array_equal(archive["labels"], ANSWERS[0])
-        assert_array_equal(archive["probabilities"], ANSWERS[1])
+        assert_array_equal(archive["labels"], PREDICTIONS[0])
+        assert_array_equal(archive["probabilities"], PREDICTIONS[1])
 
 
 def test_predictions_for_libagf_are_labels_and_confidence_ratings(tmp_path):
-    answered(tmp_path / "out.cls", *ANSWERS)
-    assert_array_equal(np.fromfile(tmp_path / "out.cls", "<i4"), ANSWERS[0])
+    predictions_in(tmp_path / "out.cls", *PREDICTIONS)
+    assert_array_equal(np.fromfile(tmp_path / "out.cls", "<i4"), PREDICTIONS[0])
     assert_array_equal(np.fromfile(tmp_path / "out.con", "<f4"), [0.5, 0.0, 0.75])
 
 
@@ -332,9 +334,8 @@ def test_predictions_for_libagf_are_labels_and_confidence_ratings(tmp_path):
         ([], []),
     ],
 )
-def test_labels_of_pieces_become_one_type(parts, expected):
-    found = join_labels([np.array(part) for part in parts])
-    assert found.tolist() == expected
+def test_labels_of_batches_become_one_type(parts, expected):
+    assert join_labels([np.array(part) for part in parts]).tolist() == expected
 
 
 @pytest.mark.parametrize(
@@ -346,11 +347,11 @@ def test_labels_of_pieces_become_one_type(parts, expected):
         ([[2.0, 1.0], [7]], [2, 1, 7]),
     ],
 )
-def test_labels_wait_in_little_room_and_come_out_the_same(parts, expected):
-    waiting = LabelCollector()
+def test_collected_labels_are_joined_to_one_type(parts, expected):
+    labels = LabelCollector()
     for part in parts:
-        waiting.add(np.array(part))
-    assert waiting.join().tolist() == expected
+        labels.add(np.array(part))
+    assert labels.join().tolist() == expected
     assert LabelCollector().join() is None
 
 
@@ -363,10 +364,10 @@ def test_reading_libsvm_text_agrees_with_and_without_pyarrow(numbers, tmp_path):
         "X, y, _ = read_rows(sys.argv[1])\n"
         "print(X.tolist(), y.tolist())"
     )
-    found = subprocess.run(
+    done = subprocess.run(
         [sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True
     )
-    assert found.stdout.strip() == f"{dense(X).tolist()} {y.tolist()}"
+    assert done.stdout.strip() == f"{dense(X).tolist()} {y.tolist()}"
 
 
 def test_without_pyarrow_the_error_names_the_extra(tmp_path):
@@ -377,7 +378,7 @@ def test_without_pyarrow_the_error_names_the_extra(tmp_path):
         "sys.exit(main(['info', sys.argv[1]]))"
     )
     command = [sys.executable, "-c", code, str(tmp_path / "rows.csv")]
-    found = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert found.returncode == 2
-    assert "pip install 'limes[files]'" in found.stderr
-    assert found.stderr.count("\n") == 1
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "pip install 'limes[files]'" in done.stderr
+    assert done.stderr.count("\n") == 1

@@ -14,6 +14,8 @@ import limes
 from limes.fit.search import microseconds_per_row
 from limes.plotting import draw_candidates, new_figure
 
+pytestmark = pytest.mark.usefixtures("quick_fit")
+
 
 @pytest.fixture(scope="module")
 def moons():
@@ -33,8 +35,9 @@ def test_a_limit_is_kept_and_used(moons, limit):
 
 def test_a_limit_of_time_is_kept(moons):
     model, X, _ = moons
-    free = limes.accelerate(model, X, scheme="shared", n_borders=1000, random_state=0)
-    limit = 0.25 * microseconds_per_row(free.scheme_, X)
+    small = limes.accelerate(model, X, scheme="shared", n_borders=16, random_state=0)
+    # Without a limit 256 points are selected, which take at least eight times as long as 16.
+    limit = 2 * microseconds_per_row(small.scheme_, X)
     fast = limes.accelerate(model, X, max_time_us=limit, random_state=0)
     assert 1 < fast.n_borders_ < 1000
     assert microseconds_per_row(fast.scheme_, X) < 2 * limit
@@ -45,6 +48,9 @@ def test_the_cheapest_that_agrees_enough_is_taken(moons):
     modest = limes.accelerate(model, X, min_agreement=0.8, random_state=0)
     strict = limes.accelerate(model, X, min_agreement=0.985, random_state=0)
     assert modest.cost_ < strict.cost_
+    for fast, required in [(modest, 0.8), (strict, 0.985)]:
+        agreeing = [item.cost for item in fast.candidates_ if item.agreement >= required]
+        assert fast.cost_ == min(agreeing)
     assert np.mean(strict.predict(rows) == model.predict(rows)) > 0.97
 
 

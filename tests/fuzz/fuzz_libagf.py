@@ -9,7 +9,7 @@ from limes.export.libagf import parse_libagf_model
 
 
 def seeds():
-    """Small models of two and of four classes."""
+    """Return small models of two to four classes."""
     rng = np.random.default_rng(0)
     return [text(rng, "3 7", 1, 2), text(rng, "4 2 9 -1", 6, 1), text(rng, "1 2 3", 3, 3)]
 
@@ -24,7 +24,7 @@ def text(rng, labels, n_pairs, n_features):
 
 
 def read(data, name):
-    """Read, and predict with whatever is taken for a model."""
+    """Read a file, and predict if it is accepted as a model."""
     fast = parse_libagf_model(io.BytesIO(data), name)
     rows = np.zeros((2, fast.n_features_in_))
     try:

@@ -3,13 +3,13 @@
 from pathlib import Path
 
 import numpy as np
-from mutations import fuzz, main, own_folder
+from mutations import fuzz, main, temporary_folder
 
 from limes.libsvm import LibsvmClassifier, read_libsvm_model, write_libsvm_model
 from limes.model.kernels import Kernel
 from limes.model.svm import TrainedSvm
 
-# A short file may name a very high feature; what is refused at this size is refused at any.
+# A short file may have a very high feature; a small limit is tested as well as a large one.
 MAX_BYTES = 1 << 20
 KERNELS = (
     Kernel("rbf", gamma=0.5),
@@ -20,9 +20,9 @@ KERNELS = (
 
 
 def seeds():
-    """Small models of all kernels, with two to four classes, with and without probabilities."""
+    """Return models of all kernels, of two to four classes, with and without probabilities."""
     rng = np.random.default_rng(0)
-    return [written(rng, kernel, 2 + place % 3) for place, kernel in enumerate(KERNELS)]
+    return [written(rng, kernel, 2 + number % 3) for number, kernel in enumerate(KERNELS)]
 
 
 def written(rng, kernel, n_classes):
@@ -36,27 +36,27 @@ def written(rng, kernel, n_classes):
     )
     sigmoids = rng.normal(size=(2, n_pairs)) if n_classes != 3 else None
     labels = rng.permutation([7, -1, 3, 0])[:n_classes]
-    with own_folder():
+    with temporary_folder():
         write_libsvm_model(LibsvmClassifier(svm, labels, sigmoids=sigmoids), "model")
         return Path("model").read_bytes()
 
 
 def read(data, name):
-    """Read, and predict with whatever is taken for a model."""
+    """Read a file, and predict if it is accepted as a model."""
     Path(name).write_bytes(data)
     try:
         model = read_libsvm_model(name, max_bytes=MAX_BYTES)
     finally:
         Path(name).unlink()
     rows = np.ones((2, model.n_features_in_))
-    # Constants of any size are legal: what they sum to may be too much for a float.
+    # Constants of any size are valid: their sums may overflow.
     with np.errstate(all="ignore"):
         labels = model.predict(rows)
     assert np.isin(labels, model.classes_).all()
 
 
 def run(n_files, *, seed=0, show=False):
-    with own_folder():
+    with temporary_folder():
         return fuzz(read, seeds(), n_files, seed=seed, show=show)
 
 

@@ -21,16 +21,18 @@ from limes.model.schemes import (
     TreeScheme,
 )
 
-# Whole numbers and floats, as arrays hold them.
-VALUES = [np.int64(one).tobytes() for one in (0, 1, -1, 2, 3, 255, 2**31, 2**62, -(2**63))]
-VALUES += [np.float64(one).tobytes() for one in (0.0, -1.0, 1e-320, 1e30, 1e300, np.inf, np.nan)]
-VALUES += [np.int32(one).tobytes() for one in (-1, 2, 7, 2**31 - 1)]
+# Bytes of integers and floats, as in arrays.
+VALUES = [np.int64(value).tobytes() for value in (0, 1, -1, 2, 3, 255, 2**31, 2**62, -(2**63))]
+VALUES += [
+    np.float64(value).tobytes() for value in (0.0, -1.0, 1e-320, 1e30, 1e300, np.inf, np.nan)
+]
+VALUES += [np.int32(value).tobytes() for value in (-1, 2, 7, 2**31 - 1)]
 TREE = np.array([[1, -3], [-1, 2], [-4, -2]])
 ROWS = np.random.default_rng(5).normal(size=(4, 3))
 
 
 def seeds():
-    """Small files with everything in them."""
+    """Return small files with all features of the format."""
     rng = np.random.default_rng(0)
     sparse = AffineMap.scaling(np.array([1.0, 2.0, -1.0]), np.array([0.5, 2.0, 0.1]))
     dense = AffineMap(np.ones(3), rng.normal(size=(3, 2)))
@@ -82,7 +84,7 @@ def written(model):
 
 
 def read(data, name):
-    """Read, and predict with whatever is taken for a model."""
+    """Read a file, and predict if it is accepted as a model."""
     fast = BordersClassifier.from_model(parse_model(data, name))
     if fast.n_features_in_ != ROWS.shape[1] or hasattr(fast, "feature_names_in_"):
         return
@@ -97,16 +99,16 @@ def read(data, name):
 
 
 def change(data, seeds, rng):
-    """Change the bytes of all, of the header, of the arrays, or values in the header."""
-    way = rng.integers(8)
-    if way == 0:
+    """Change bytes of the whole file, of the header or of the arrays, or values in the header."""
+    method = rng.integers(8)
+    if method == 0:
         return mutate(data, seeds, rng)
     n_header = PREAMBLE.unpack(data[: PREAMBLE.size])[2]
     text = data[PREAMBLE.size : PREAMBLE.size + n_header].rstrip()
     arrays = data[PREAMBLE.size + n_header : -32]
-    if way == 1:
+    if method == 1:
         text = mutate(text, seeds, rng)
-    elif way <= 3:
+    elif method <= 3:
         arrays = change_arrays(arrays, rng)
     else:
         for _ in range(rng.integers(1, 4)):
@@ -115,7 +117,7 @@ def change(data, seeds, rng):
 
 
 def sealed(text, arrays, version):
-    """Make lengths and checksum right, so that changes reach what comes after them."""
+    """Correct lengths and checksum, so that changes reach the code after their checks."""
     padded = text + b" " * (-(PREAMBLE.size + len(text)) % 64)
     size = PREAMBLE.size + len(padded) + len(arrays) + 32
     whole = PREAMBLE.pack(MAGIC, version, len(padded), size) + padded + arrays
@@ -123,12 +125,12 @@ def sealed(text, arrays, version):
 
 
 def change_arrays(arrays, rng):
-    """Put other numbers of four or eight bytes in places where numbers are."""
+    """Replace numbers of four or eight bytes in arrays."""
     changed = bytearray(arrays)
     for _ in range(rng.integers(1, 5)):
-        place = int(rng.integers(len(arrays) // 8)) * 8
+        at = int(rng.integers(len(arrays) // 8)) * 8
         number = VALUES[rng.integers(len(VALUES))]
-        changed[place : place + len(number)] = number
+        changed[at : at + len(number)] = number
     return bytes(changed)
 
 
@@ -138,25 +140,25 @@ def change_header(text, rng):
         header = json.loads(text)
     except (ValueError, RecursionError):
         return text
-    places = list(all_places(header))
-    holder, key = places[rng.integers(len(places))]
-    other = places[rng.integers(len(places))]
+    positions = list(all_positions(header))
+    container, key = positions[rng.integers(len(positions))]
+    other = positions[rng.integers(len(positions))]
     choices = [None, True, 0, -1, 3, 2**31, 2**63, 2**70, 1e300, "", "nan", [], {}, [0], [[2, 2]]]
     choices += [other[0][other[1]], NUMBERS[rng.integers(len(NUMBERS))].decode()]
-    holder[key] = choices[rng.integers(len(choices))]
+    container[key] = choices[rng.integers(len(choices))]
     try:
         return json.dumps(header).encode()
     except (ValueError, RecursionError):
         return text
 
 
-def all_places(value):
-    """Give every place in nested lists and objects."""
+def all_positions(value):
+    """Yield each position in nested lists and objects, as a container and a key."""
     keys = value.keys() if isinstance(value, dict) else range(len(value))
     for key in keys:
         yield value, key
         if isinstance(value[key], dict | list):
-            yield from all_places(value[key])
+            yield from all_positions(value[key])
 
 
 def run(n_files, *, seed=0, show=False):

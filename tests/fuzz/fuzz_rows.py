@@ -5,17 +5,17 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from mutations import fuzz, main, own_folder
+from mutations import fuzz, main, temporary_folder
 
 from limes.files import RowOptions, create_rows, open_rows
 
-# A file with more than this is no longer a small file changed in a few places.
+# A small file that was changed in a few places has fewer rows.
 MAX_READ = 200_000
 ENDINGS = {"libsvm": ".svm", "csv": ".csv", "libagf": ".vec", "npy": ".npy", "npz": ".npz"}
 
 
 def seeds(kind):
-    """Small files with everything in them."""
+    """Return small files with all features of a format."""
     texts = {
         "libsvm": (
             b"+1 1:0.5 3:-2e-3 \n-1 2:7 # note\n0 qid:3 1:.5 2:1. 4:1e300\n2\n",
@@ -40,7 +40,7 @@ def written(kind, dtype):
 
 
 def reader(kind):
-    """Return what reads one format, from a file in the present folder."""
+    """Return a function that reads one format, from a file in the working directory."""
     options = RowOptions(header="auto")
 
     def read(data, name):
@@ -58,13 +58,13 @@ def reader(kind):
 
 
 def run(n_files, *, seed=0, show=False, kind="libsvm"):
-    with own_folder():
+    with temporary_folder():
         return fuzz(reader(kind), seeds(kind), n_files, seed=seed, show=show)
 
 
 if __name__ == "__main__":
     given = sys.argv[3:4]
     del sys.argv[3:]
-    for one in given or ENDINGS:
-        print(one)
-        main(lambda n_files, *, kind=one, **options: run(n_files, kind=kind, **options))
+    for name in given or ENDINGS:
+        print(name)
+        main(lambda n_files, *, kind=name, **options: run(n_files, kind=kind, **options))

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 from fuzz_limes import change
-from mutations import fuzz, main, own_folder
+from mutations import fuzz, main, temporary_folder
 from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
@@ -13,12 +13,12 @@ from sklearn.svm import SVC, LinearSVC
 from limes.agf import AGFClassifier, KernelDensityClassifier
 from limes.libsvm import LibsvmClassifier
 from limes.libsvm.training import standardizer
-from limes.model.svm import TrainedSvm
 from limes.source_file import read_source, write_source
+from limes.sources.svm import svm_from_sklearn
 
 
 def seeds():
-    """Small files of every kind of classifier."""
+    """Return small files of every kind of classifier."""
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(12, 3)), np.array(list("abc") * 4)
     models = [
@@ -33,17 +33,17 @@ def seeds():
 
 def svm(X, y):
     svc = SVC(gamma=0.5).fit(X, y)
-    return LibsvmClassifier(TrainedSvm.from_sklearn(svc), svc.classes_, sigmoids=np.ones((2, 3)))
+    return LibsvmClassifier(svm_from_sklearn(svc), svc.classes_, sigmoids=np.ones((2, 3)))
 
 
 def written(model):
-    with own_folder():
+    with temporary_folder():
         write_source(model, "source", names=("height", "width", "depth"))
         return Path("source").read_bytes()
 
 
 def read(data, name):
-    """Read, and predict with whatever is taken for a classifier."""
+    """Read a file, and predict if it is accepted as a classifier."""
     Path(name).write_bytes(data)
     try:
         with np.errstate(all="ignore"):
@@ -56,7 +56,7 @@ def read(data, name):
 
 
 def run(n_files, *, seed=0, show=False):
-    with own_folder():
+    with temporary_folder():
         return fuzz(read, seeds(), n_files, seed=seed, change=change, show=show)
 
 

@@ -1,4 +1,4 @@
-"""Change the bytes of good files at random, and see that readers refuse them politely."""
+"""Change the bytes of valid files at random, and check that readers refuse them with an error."""
 
 import os
 import re
@@ -13,21 +13,21 @@ from pathlib import Path
 
 import numpy as np
 
-# Numbers that readers stumble over: beyond 31, 63 and 64 bits, beyond floats, none at all.
+# Numbers that are difficult for readers: beyond 31, 63 and 64 bits, beyond floats, no number.
 NUMBERS = (
     b"0", b"1", b"-1", b"2", b"255", b"65536", b"2147483647", b"2147483648", b"4294967296",
     b"9223372036854775807", b"18446744073709551616", b"1e308", b"1e309", b"-1e999", b"1e-320",
     b"nan", b"inf", b"-Infinity", b"NaN", b"", b"0x10", b"1_0", b"1e", b"9" * 5000,
 )  # fmt: skip
 WORDS = (b"\0", b"\xff", b"\n", b"\r\n", b" ", b"null", b"true", b'"', b"{", b"[", b"]", b",")
-# A reader that takes longer than this over a small file hangs, as far as its user can tell.
+# A reader that takes longer for a small file counts as hanging.
 MAX_SECONDS = 10.0
 MAX_BYTES = 6 << 30
 
 
 @dataclass
-class PredictionCounter:
-    """How many files were read, how many refused, and the slowest of all."""
+class Counts:
+    """Number of files that were read and refused, and the longest time."""
 
     n_read: int = 0
     n_refused: int = 0
@@ -39,23 +39,23 @@ class PredictionCounter:
 
 
 def fuzz(read, seeds, n_files, *, seed=0, change=None, show=False):
-    """Give changed files to a reader, which may only return or raise a one-line ValueError.
+    """Let a reader read changed files; it must return or raise a ValueError of one line.
 
     `read(data, name)` reads bytes; `change(data, seeds, rng)` changes them, by default `mutate`.
-    The numbers in a file's name make it again.
+    The numbers in the name of a file reproduce it.
     """
     change = change or mutate
-    tally = PredictionCounter()
+    counts = Counts()
     for number in range(n_files):
         rng = np.random.default_rng([seed, number])
         data = change(seeds[rng.integers(len(seeds))], seeds, rng)
-        _judge(read, data, f"file-{seed}-{number}", tally)
+        _read_changed(read, data, f"file-{seed}-{number}", counts)
         if show and (number + 1) % 10_000 == 0:
-            print(tally, flush=True)
-    return tally
+            print(counts, flush=True)
+    return counts
 
 
-def _judge(read, data, name, tally):
+def _read_changed(read, data, name, counts):
     start = time.perf_counter()
     message = None
     try:
@@ -67,13 +67,13 @@ def _judge(read, data, name, tally):
     except BaseException:
         print(f"{name} of {len(data)} bytes: {data[:200]!r}", file=sys.stderr)
         raise
-    taken = time.perf_counter() - start
-    tally.slowest = max(tally.slowest, taken)
-    assert taken < MAX_SECONDS, f"{name} took {taken:.1f} s"
+    seconds = time.perf_counter() - start
+    counts.slowest = max(counts.slowest, seconds)
+    assert seconds < MAX_SECONDS, f"{name} took {seconds:.1f} s"
     if message is None:
-        tally.n_read += 1
+        counts.n_read += 1
         return
-    tally.n_refused += 1
+    counts.n_refused += 1
     assert message.startswith(name), f"{name}: {message!r} does not name the file"
     assert "\n" not in message, f"{name}: {message!r} is more than one line"
     assert len(message) < 500, f"{name}: {message!r} is long"
@@ -90,14 +90,14 @@ def mutate(data, seeds, rng):
 def flip(data, seeds, rng):
     if not data:
         return data
-    place = rng.integers(len(data))
-    return data[:place] + bytes([data[place] ^ (1 << int(rng.integers(8)))]) + data[place + 1 :]
+    at = rng.integers(len(data))
+    return data[:at] + bytes([data[at] ^ (1 << int(rng.integers(8)))]) + data[at + 1 :]
 
 
 def put(data, seeds, rng):
-    place = rng.integers(len(data) + 1)
+    at = rng.integers(len(data) + 1)
     word = (WORDS + NUMBERS)[rng.integers(len(WORDS) + len(NUMBERS))]
-    return data[:place] + word + data[place + int(rng.integers(len(word) + 1)) :]
+    return data[:at] + word + data[at + int(rng.integers(len(word) + 1)) :]
 
 
 def cut(data, seeds, rng):
@@ -114,32 +114,32 @@ def repeat(data, seeds, rng):
 
 def splice(data, seeds, rng):
     other = seeds[rng.integers(len(seeds))]
-    place = rng.integers(len(other) + 1)
-    return data[: rng.integers(len(data) + 1)] + other[place:]
+    at = rng.integers(len(other) + 1)
+    return data[: rng.integers(len(data) + 1)] + other[at:]
 
 
 def replace_number(data, seeds, rng):
-    """Put another number in the place of one, which is where sizes and indices are."""
-    found = list(re.finditer(rb"-?\d[\d.e+-]*", data[: 1 << 14]))
-    if not found:
+    """Replace a number, such as a size or an index, by another."""
+    matches = list(re.finditer(rb"-?\d[\d.e+-]*", data[: 1 << 14]))
+    if not matches:
         return data
-    one = found[rng.integers(len(found))]
-    return data[: one.start()] + NUMBERS[rng.integers(len(NUMBERS))] + data[one.end() :]
+    match = matches[rng.integers(len(matches))]
+    return data[: match.start()] + NUMBERS[rng.integers(len(NUMBERS))] + data[match.end() :]
 
 
 CHANGES = (flip, put, cut, repeat, splice, replace_number, replace_number)
 
 
 @contextmanager
-def own_folder():
-    """Work in a folder of our own, so that messages begin with the names of files."""
-    before = Path.cwd()
+def temporary_folder():
+    """Work in a temporary folder, so that messages begin with the names of files."""
+    previous = Path.cwd()
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         try:
             yield
         finally:
-            os.chdir(before)
+            os.chdir(previous)
 
 
 def main(run):

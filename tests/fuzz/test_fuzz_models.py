@@ -11,6 +11,6 @@ TARGETS = (fuzz_limes, fuzz_source, fuzz_libagf, fuzz_libsvm_model)
 
 @pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.__name__)
 def test_changed_files_are_refused_in_one_line_or_read(target):
-    tally = target.run(1000)
-    assert tally.n_read > 20
-    assert tally.n_refused > 500
+    counts = target.run(1000)
+    assert counts.n_read > 20
+    assert counts.n_refused > 500

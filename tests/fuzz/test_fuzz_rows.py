@@ -8,6 +8,6 @@ pytest.importorskip("pyarrow")
 
 @pytest.mark.parametrize("kind", fuzz_rows.ENDINGS)
 def test_changed_files_are_refused_in_one_line_or_read(kind):
-    tally = fuzz_rows.run(500, kind=kind)
-    assert tally.n_read > 5
-    assert tally.n_refused > 50
+    counts = fuzz_rows.run(500, kind=kind)
+    assert counts.n_read > 5
+    assert counts.n_refused > 50

@@ -8,25 +8,11 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
 from sklearn.svm import SVC
 
 import limes
-from limes.html_report import (
-    Comparison,
-    ModelScores,
-    PredictionCounter,
-    compare_answers,
-    html_report,
-)
-from limes.html_report.figures import (
-    borders_near,
-    draw_candidates,
-    find_plane,
-    reliability,
-    small_figure,
-)
-from limes.html_report.scores import name_of
+from limes.html_report import html_report
+from limes.model.model import Candidate
 
 pytest.importorskip("matplotlib")
 
@@ -81,7 +67,7 @@ def test_the_page_has_all_its_parts(page):
         "Moons <&>",
         "Skill, time and size",
         "Confusion",
-        "Can the probabilities be trusted?",
+        "Reliability of the probabilities",
         "Borders",
     ]
     assert outline.open == []
@@ -89,7 +75,7 @@ def test_the_page_has_all_its_parts(page):
         assert words in page
 
 
-def test_every_picture_has_words_and_nothing_is_fetched(page):
+def test_every_picture_has_a_description_and_nothing_is_fetched(page):
     outline = Outline(page)
     assert len(outline.alts) >= 3
     assert all(len(alt) > 20 for alt in outline.alts)
@@ -122,7 +108,7 @@ def test_more_classes_than_a_table_can_hold_are_a_picture():
     assert "Confusion matrix of SVC" in page
 
 
-def test_without_labels_there_is_agreement_alone(fast, moons):
+def test_a_page_without_labels_has_agreement_alone(fast, moons):
     page = html_report(fast, moons[0])
     assert Outline(page).headings[1:] == ["Skill, time and size", "Borders"]
     assert "same label as the source" in page
@@ -155,92 +141,30 @@ def test_labels_with_markup_are_text_on_the_page(moons):
     assert "&lt;script&gt;" in page
 
 
-def count(y, labels, probabilities):
-    """Count the answers about two classes."""
-    tally = PredictionCounter(np.arange(2))
-    tally.add(y, labels, probabilities)
-    return tally.sum_up()
-
-
-def test_the_reliability_of_honest_forecasts_is_the_diagonal():
-    rng = np.random.default_rng(0)
-    shares = rng.random(200_000)
-    y = (rng.random(200_000) < shares).astype(int)
-    chances = np.column_stack([1 - shares, shares])
-    answers = ModelScores("m", count(y, (shares > 0.5).astype(int), chances), 1, 1)
-    forecast, observed, counts = reliability(answers, Comparison(answers, None, np.arange(2)))
-    assert len(forecast) == 10
-    assert counts.sum() == 200_000
-    assert_allclose(observed, forecast, atol=0.01)
-
-
-def test_scores_of_answers_are_plain_numbers(moons):
-    _, y = moons
-    right = ModelScores("right", count(y, y, np.eye(2)[y]), 2.0, 100)
-    wrong = ModelScores("wrong", count(y, 1 - y, None), 1.0, 50)
-    found = compare_answers(Comparison(wrong, right, np.arange(2)))
-    assert (found["agreement"], found["speed_up"]) == (0.0, 2.0)
-    assert (found["source"]["accuracy"], found["source"]["brier_score"]) == (1.0, 0.0)
-    assert (found["model"]["accuracy"], found["model"]["brier_score"]) == (0.0, None)
-
-
-def test_truth_of_one_class_has_no_uncertainty_coefficient():
-    answers = ModelScores("m", count(np.zeros(5, int), np.zeros(5, int), None), 1.0, 1)
-    found = compare_answers(Comparison(answers, None, np.arange(2)))
-    assert found["model"]["uncertainty_coefficient"] is None
-
-
-def test_a_plane_keeps_rows_in_it_in_place():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(200, 5)) * [9, 5, 1, 1, 1e-3] + 7
-    plane = find_plane(X)
-    places = rng.normal(size=(10, 2))
-    assert_allclose(plane.project(plane.lift(places)), places, atol=1e-12)
-    assert_allclose(plane.distances(plane.lift(places)), 0, atol=1e-9)
-    assert 0.35 < plane.share < 0.6
-
-
-def test_border_points_lie_where_the_answer_changes(fast, moons):
-    points, directions = borders_near(fast, find_plane(moons[0]))
-    assert len(points) == fast.n_borders_
-    assert_allclose(np.linalg.norm(directions, axis=1), 1)
-    sides = [fast.predict(points + step * directions) for step in (1e-3, -1e-3)]
-    assert np.mean(sides[0] != sides[1]) == 1.0
-
-
-def test_the_trade_off_is_drawn_where_there_is_one(fast, moons):
-    trials = [
-        {"scheme": "shared", "cost": 10, "agreement": 0.9},
-        {"scheme": "shared", "cost": 100, "agreement": 0.99, "is_chosen": True},
-        {"scheme": "pairwise", "cost": 1000, "agreement": 0.98},
-    ]
-    _, axes = small_figure()
-    draw_candidates(trials, axes)
-    assert [list(line.get_xdata()) for line in axes.lines] == [[1000], [10, 100], [100]]
+def test_the_candidates_are_drawn_if_there_are_several(fast, moons):
     copy = limes.accelerate(fast.estimator_, moons[0], **QUICK)
-    copy.candidates_ = trials
+    assert "Agreement against cost" not in Outline(html_report(copy, *moons)).headings
+    copy.candidates_ = [
+        Candidate("shared", 4, 1, 10, 0.9, 0.01),
+        Candidate("shared", 16, 1, 100, 0.99, 0.01, True),
+    ]
     assert "Agreement against cost" in Outline(html_report(copy, *moons)).headings
 
 
-def test_a_model_is_called_what_a_reader_calls_it(fast):
-    assert name_of(fast) == "borders (pairwise)"
-    assert name_of(SVC()) == "SVC"
-
-
 def browser():
-    found = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if found is None:
+    path = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if path is None:
         pytest.skip(f"no browser is installed, of {', '.join(BROWSERS)}")
-    return found
+    return path
 
 
 def test_a_real_browser_shows_the_page_without_errors_or_network(page, tmp_path):
     path = tmp_path / "report.html"
-    # The browser counts what it shows, and says so in the title.
+    # The browser counts what it shows, and writes it into the title.
     script = """<script>addEventListener('load', () => {
-        const images = [...document.images].filter(one => one.complete && one.naturalWidth > 0);
+        const images = [...document.images].filter(i => i.complete && i.naturalWidth > 0);
         const fetched = performance.getEntriesByType('resource').filter(
-            one => !one.name.startsWith('data:'));
+            entry => !entry.name.startsWith('data:'));
         const wide = document.documentElement.scrollWidth > innerWidth;
         document.title = `${images.length} images, ${fetched.length} fetched, wide ${wide}`;
     })</script>"""

@@ -22,7 +22,7 @@ def trained(request, tmp_path_factory):
     return read_libsvm_model(path), X, labels
 
 
-def test_the_source_says_what_the_model_says(trained):
+def test_the_source_has_the_predictions_of_the_model(trained):
     model, X, labels = trained
     class_index = np.searchsorted(np.unique(labels), labels)
     source = as_source(model, SourceContext(X, class_index, False, np.random.default_rng(0)))

@@ -1,4 +1,4 @@
-"""LIBSVM's model files: the answers of LIBSVM itself, and files that lie."""
+"""LIBSVM model files: predictions as by LIBSVM itself, and inconsistent files."""
 
 import contextlib
 import os
@@ -22,7 +22,6 @@ from sklearn.svm import SVC, SVR, NuSVC
 from threadpoolctl import threadpool_limits
 
 from limes.libsvm import LibsvmClassifier, read_libsvm_model, write_libsvm_model
-from limes.libsvm import model_file as model_reader
 
 KERNELS = {
     "linear": "-t 0",
@@ -55,7 +54,7 @@ SV
 
 @pytest.fixture(autouse=True, scope="module")
 def one_thread():
-    """Keep LIBSVM's threads, which spin, from waiting for each other on a busy machine."""
+    """Run LIBSVM in one thread: several would wait for each other on a busy computer."""
     with threadpool_limits(1):
         yield
 
@@ -63,11 +62,11 @@ def one_thread():
 def overlapping_rows(n_classes, seed=0, n_rows=175):
     """Return classes that overlap, so that votes tie, in an order that is not sorted."""
     rng = np.random.default_rng(seed)
-    kinds = np.arange(n_rows) % n_classes
+    class_index = np.arange(n_rows) % n_classes
     centres = np.random.default_rng(1).normal(size=(n_classes, 4))
-    X = centres[kinds] + rng.normal(scale=1.0, size=(n_rows, 4))
+    X = centres[class_index] + rng.normal(scale=1.0, size=(n_rows, 4))
     X[rng.uniform(size=X.shape) < 0.1] = 0.0
-    return X, LABELS[kinds]
+    return X, LABELS[class_index]
 
 
 def saved_model(folder, n_classes, options):
@@ -78,11 +77,11 @@ def saved_model(folder, n_classes, options):
     return path, svm_load_model(str(path))
 
 
-def libsvm_answers(model, X, *, probabilities=False):
+def libsvm_predictions(model, X, *, probabilities=False):
     """Return LIBSVM's labels, and its decision values or probabilities.
 
-    ``svm_predict`` of the package gives a nu-SVC room for one decision value, however many pairs
-    there are, and so writes past its end; hence the calls of the library itself.
+    ``svm_predict`` of the package allocates one decision value for a nu-SVC with any number of
+    pairs, and so writes past its end; hence the calls of the library itself.
     """
     n_classes = model.get_nr_class()
     n_numbers = n_classes if probabilities else n_classes * (n_classes - 1) // 2
@@ -96,17 +95,22 @@ def libsvm_answers(model, X, *, probabilities=False):
     return np.array(labels), np.array(rows)
 
 
+def libsvm_decisions(model, X):
+    """Return our decision values with LIBSVM's sign, positive for the first class of a pair."""
+    return -model.svm.pair_decisions(X)
+
+
 def test_rows_exactly_on_a_border_are_labelled_as_by_libsvm(tmp_path):
-    """All values are sums of whole numbers and halves, and zero on many rows."""
+    """All decision values are sums of whole numbers and halves, and zero on many rows."""
     head = b"svm_type c_svc\nkernel_type linear\nnr_class 3\ntotal_sv 3\nrho 1 0 -1\n"
     table = b"label 5 2 9\nnr_sv 1 1 1\nSV\n1 1 1:1 2:0\n-1 2 1:0 2:1\n-1 -1 1:-1 2:1\n"
     path = tmp_path / "zero.model"
     path.write_bytes(head + table)
     X = np.array([[i, j] for i in range(-4, 5) for j in range(-4, 5)], dtype=float)
-    ours = read_libsvm_model(path)
-    assert np.sum(ours.pair_decision_values(X) == 0) > 20
-    labels, _ = libsvm_answers(svm_load_model(str(path)), X)
-    assert_array_equal(ours.predict(X), labels)
+    model = read_libsvm_model(path)
+    assert np.sum(libsvm_decisions(model, X) == 0) > 20
+    labels, _ = libsvm_predictions(svm_load_model(str(path)), X)
+    assert_array_equal(model.predict(X), labels)
 
 
 CASES = pytest.mark.parametrize(
@@ -119,10 +123,9 @@ CASES = pytest.mark.parametrize(
 def test_decision_values_and_labels_are_those_of_libsvm(tmp_path, svm_type, kernel, n_classes):
     path, reference = saved_model(tmp_path, n_classes, f"{TYPES[svm_type]} {KERNELS[kernel]}")
     rows, _ = overlapping_rows(n_classes, seed=2)
-    labels, values = libsvm_answers(reference, rows)
+    labels, values = libsvm_predictions(reference, rows)
     model = read_libsvm_model(path)
-    found = model.pair_decision_values(rows)
-    assert_allclose(found, values, rtol=1e-9)
+    assert_allclose(libsvm_decisions(model, rows), values, rtol=1e-9)
     assert_array_equal(model.predict(rows), labels)
     assert_array_equal(model.labels, LABELS[:n_classes])
     assert model.svm_type == svm_type
@@ -133,7 +136,7 @@ def test_probabilities_are_those_of_libsvm(tmp_path, svm_type, kernel, n_classes
     options = f"{TYPES[svm_type]} {KERNELS[kernel]} -b 1"
     path, reference = saved_model(tmp_path, n_classes, options)
     rows, _ = overlapping_rows(n_classes, seed=2)
-    labels, probabilities = libsvm_answers(reference, rows, probabilities=True)
+    labels, probabilities = libsvm_predictions(reference, rows, probabilities=True)
     model = read_libsvm_model(path)
     in_order = np.argsort(LABELS[:n_classes])
     assert_allclose(model.predict_proba(rows), probabilities[:, in_order], rtol=1e-9)
@@ -143,11 +146,11 @@ def test_probabilities_are_those_of_libsvm(tmp_path, svm_type, kernel, n_classes
 @CASES
 def test_a_written_svc_is_predicted_alike_by_libsvm(tmp_path, svm_type, kernel, n_classes):
     X, y = overlapping_rows(n_classes)
-    kind = SVC(C=2.0) if svm_type == "c_svc" else NuSVC(nu=0.7)
-    svc = kind.set_params(kernel=kernel, coef0=0.1, decision_function_shape="ovo").fit(X, y)
+    svc = SVC(C=2.0) if svm_type == "c_svc" else NuSVC(nu=0.7)
+    svc.set_params(kernel=kernel, coef0=0.1, decision_function_shape="ovo").fit(X, y)
     write_libsvm_model(svc, tmp_path / "written.model")
     rows, _ = overlapping_rows(n_classes, seed=2)
-    labels, values = libsvm_answers(svm_load_model(str(tmp_path / "written.model")), rows)
+    labels, values = libsvm_predictions(svm_load_model(str(tmp_path / "written.model")), rows)
     expected = svc.decision_function(rows).reshape(len(rows), -1)
     expected = -expected if n_classes == 2 else expected
     assert_allclose(values, expected, rtol=1e-9)
@@ -166,8 +169,8 @@ def test_a_model_passes_through_reading_and_writing_unchanged(tmp_path, n_classe
     assert_array_equal(again.labels, model.labels)
     assert again.svm.kernel == model.svm.kernel
     rows, _ = overlapping_rows(n_classes, seed=2)
-    _, expected = libsvm_answers(svm_load_model(str(path)), rows, probabilities=True)
-    _, found = libsvm_answers(
+    _, expected = libsvm_predictions(svm_load_model(str(path)), rows, probabilities=True)
+    _, found = libsvm_predictions(
         svm_load_model(str(tmp_path / "again.model")), rows, probabilities=True
     )
     assert_array_equal(found, expected)
@@ -199,7 +202,7 @@ def test_equal_votes_go_to_the_first_label_of_the_file(tmp_path):
     model = read_libsvm_model(path)
     votes = np.sort(np.floor(model.decision_function(rows) + 0.5), axis=1)
     assert (votes[:, -1] == votes[:, -2]).any()
-    assert_array_equal(model.predict(rows), libsvm_answers(reference, rows)[0])
+    assert_array_equal(model.predict(rows), libsvm_predictions(reference, rows)[0])
 
 
 def test_a_model_without_probabilities_has_no_such_method(tmp_path):
@@ -217,7 +220,7 @@ def test_sparse_rows_and_float32_rows_are_taken(tmp_path):
     assert (model.predict(rows.astype(np.float32)) == model.predict(rows)).mean() > 0.99
 
 
-def test_the_model_is_a_citizen_of_scikit_learn(tmp_path):
+def test_the_model_has_the_interface_of_scikit_learn(tmp_path):
     path, _ = saved_model(tmp_path, 7, "-g 0.4")
     model = read_libsvm_model(path)
     rows, y = overlapping_rows(7, seed=2)
@@ -240,8 +243,8 @@ def test_features_that_no_support_vector_has_count_in_the_distance(tmp_path):
     path, reference = saved_model(tmp_path, 2, "-g 0.4")
     model = read_libsvm_model(path, n_features=6)
     rows = np.random.default_rng(0).normal(size=(20, 6))
-    _, expected = libsvm_answers(reference, rows)
-    assert_allclose(model.pair_decision_values(rows), expected, rtol=1e-9)
+    _, expected = libsvm_predictions(reference, rows)
+    assert_allclose(libsvm_decisions(model, rows), expected, rtol=1e-9)
 
 
 def written(folder, text):
@@ -250,7 +253,7 @@ def written(folder, text):
     return path
 
 
-def test_the_small_file_is_read(tmp_path):
+def test_a_small_file_is_read(tmp_path):
     model = read_libsvm_model(written(tmp_path, SMALL))
     assert_array_equal(model.labels, [3, 1, 2])
     assert_array_equal(
@@ -275,11 +278,11 @@ def test_the_small_file_is_read(tmp_path):
 def test_harmless_variants_are_the_same_model(tmp_path, harmless):
     rows = np.random.default_rng(0).normal(size=(5, 3))
     expected = read_libsvm_model(written(tmp_path, SMALL)).predict_proba(rows)
-    found = read_libsvm_model(written(tmp_path, harmless)).predict_proba(rows)
-    assert_array_equal(found, expected)
+    variant = read_libsvm_model(written(tmp_path, harmless)).predict_proba(rows)
+    assert_array_equal(variant, expected)
 
 
-LIES = {
+INCONSISTENT = {
     "svm_type epsilon_svr": (b"c_svc", b"epsilon_svr", r"line 1: expected .*c_svc.*'epsilon_svr'"),
     "no svm_type": (b"svm_type c_svc\n", b"", r"line 'svm_type' before 'SV'"),
     "precomputed": (b"polynomial", b"precomputed", r"line 2: expected one of .*'precomputed'"),
@@ -326,8 +329,8 @@ LIES = {
 }
 
 
-@pytest.mark.parametrize(("old", "new", "message"), LIES.values(), ids=LIES)
-def test_a_lie_is_named_with_its_line(tmp_path, old, new, message):
+@pytest.mark.parametrize(("old", "new", "message"), INCONSISTENT.values(), ids=INCONSISTENT)
+def test_an_inconsistent_file_is_refused_with_its_line(tmp_path, old, new, message):
     assert old in SMALL
     path = written(tmp_path, SMALL.replace(old, new))
     with pytest.raises(ValueError, match=message) as caught:
@@ -352,7 +355,7 @@ def test_every_truncated_file_is_refused(tmp_path):
         (b"nr_class 3", b"nr_class 999999999999999999"),
     ],
 )
-def test_memory_does_not_follow_what_a_file_promises(tmp_path, old, new):
+def test_memory_does_not_grow_with_the_counts_of_a_header(tmp_path, old, new):
     text = SMALL.replace(old, new)
     if b"total" in new:
         text = text.replace(b"nr_sv 1 2 1", b"nr_sv 1 2 999999999999999996")
@@ -376,7 +379,7 @@ def test_max_bytes_bounds_the_support_vectors(tmp_path):
 
 
 def test_a_line_without_end_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(model_reader, "MAX_LINE_BYTES", 100)
+    monkeypatch.setattr("limes.files.streams.MAX_LINE_BYTES", 100)
     path = written(tmp_path, SMALL.replace(b"c_svc", b"c" * 100))
     with pytest.raises(ValueError, match="line 1: expected a line of fewer than 100 bytes"):
         read_libsvm_model(path)
@@ -488,15 +491,15 @@ def sat():
 
 
 @pytest.mark.data
-def test_sat_has_the_answers_of_libsvm(sat, tmp_path):
+def test_sat_has_the_predictions_of_libsvm(sat, tmp_path):
     X, y, rows = sat
     path = tmp_path / "sat.model"
     svm_save_model(str(path), svm_train(y, X, "-q -c 50 -g 0.1 -b 1"))
     reference, model = svm_load_model(str(path)), read_libsvm_model(path)
-    labels, values = libsvm_answers(reference, rows)
+    labels, values = libsvm_predictions(reference, rows)
     assert_array_equal(model.predict(rows), labels)
-    assert_allclose(model.pair_decision_values(rows), values, rtol=1e-9)
-    likeliest, probabilities = libsvm_answers(reference, rows, probabilities=True)
+    assert_allclose(libsvm_decisions(model, rows), values, rtol=1e-9)
+    likeliest, probabilities = libsvm_predictions(reference, rows, probabilities=True)
     assert_array_equal(model.predict_likeliest(rows), likeliest)
     found = model.predict_proba(rows)
     assert_allclose(found, probabilities[:, np.argsort(model.labels)], rtol=1e-9)
@@ -507,7 +510,7 @@ def test_a_written_sat_is_predicted_alike_by_libsvm(sat, tmp_path):
     X, y, rows = sat
     svc = SVC(C=50, gamma=0.1).fit(X, y)
     write_libsvm_model(svc, tmp_path / "sat.model")
-    labels, _ = libsvm_answers(svm_load_model(str(tmp_path / "sat.model")), rows)
+    labels, _ = libsvm_predictions(svm_load_model(str(tmp_path / "sat.model")), rows)
     assert_array_equal(labels, svc.predict(rows))
     assert isinstance(read_libsvm_model(tmp_path / "sat.model"), LibsvmClassifier)
 
@@ -520,7 +523,7 @@ def test_a_short_file_with_a_high_feature_takes_little_memory(tmp_path):
         read_libsvm_model(path)
 
 
-def test_wide_sparse_rows_are_made_dense_a_few_at_a_time(tmp_path):
+def test_wide_sparse_rows_are_converted_in_blocks(tmp_path):
     n_features, n_rows = 1_000_000, 200
     head = b"svm_type c_svc\nkernel_type linear\nnr_class 2\ntotal_sv 2\nrho 0\nlabel 5 2\n"
     path = tmp_path / "wide.model"

@@ -1,4 +1,4 @@
-"""LIBLINEAR's types, each against the problem that it solves."""
+"""LIBLINEAR's solver types, each against the problem that it solves."""
 
 import numpy as np
 import pytest
@@ -13,14 +13,14 @@ from limes.libsvm.training import liblinear_classifier, standardizer
 from limes.scores import accuracy_score, uncertainty_coefficient
 
 TYPES = range(6)
-COST = 0.01  # so small that the regulariser has a say
+COST = 0.01  # small enough for the regulariser to matter
 
 
 def squared_hinge(margins):
     return np.maximum(0, 1 - margins) ** 2
 
 
-# What LIBLINEAR minimises for types with one problem a class: regulariser and loss.
+# Regulariser and loss of the solver types with one problem per class.
 OBJECTIVES = {
     0: (lambda w: w @ w / 2, lambda margins: np.logaddexp(0, -margins)),
     1: (lambda w: w @ w / 2, squared_hinge),
@@ -31,7 +31,7 @@ OBJECTIVES = {
 
 
 def overlapping_classes():
-    """Two classes that no line parts, standardised, one twice as large as the other."""
+    """Return two classes that no line separates, standardised, one twice as large as the other."""
     X, y = make_blobs([80, 160], n_features=4, cluster_std=4.0, random_state=0)
     return (X - X.mean(axis=0)) / X.std(axis=0), y
 
@@ -47,9 +47,9 @@ def test_the_solution_is_at_the_minimum_of_its_own_objective(solver_type):
 
     model = liblinear_classifier(solver_type, C=COST, random_state=0).fit(X, y)
     w = model.decision_function(np.eye(4)).ravel()
-    least = minimize(cost, w, method="Nelder-Mead", options={"maxiter": 4000, "xatol": 1e-6}).fun
-    # LIBLINEAR stops early by default: within a few thousandths of the least cost.
-    assert cost(w) < 1.005 * least
+    minimum = minimize(cost, w, method="Nelder-Mead", options={"maxiter": 4000, "xatol": 1e-6}).fun
+    # LIBLINEAR stops early by default: within a few thousandths of the minimum.
+    assert cost(w) < 1.005 * minimum
 
 
 @pytest.mark.parametrize("solver_type", TYPES)
@@ -63,7 +63,7 @@ def test_every_type_is_a_classifier_that_learns(solver_type, n_classes):
 
 
 @pytest.mark.parametrize("solver_type", TYPES)
-def test_there_is_no_constant_unless_asked_for(solver_type):
+def test_there_is_no_intercept_unless_fitted(solver_type):
     X, y = overlapping_classes()
     at_zero = {
         fit_intercept: liblinear_classifier(
@@ -91,7 +91,7 @@ def test_other_types_are_refused(solver_type):
         liblinear_classifier(solver_type)
 
 
-# Two shares, as the paper prints them for a published split: accuracy and U.C.
+# Accuracy and uncertainty coefficient that the paper prints for a published split.
 @pytest.mark.data
 @pytest.mark.parametrize(
     ("name", "accuracy", "uncertainty"),

@@ -109,6 +109,7 @@ class TestRoundTrip:
         for name in ("agreement_", "agreement_error_", "cost_", "n_borders_", "placement_"):
             assert getattr(again, name) == getattr(fast, name)
 
+    @pytest.mark.usefixtures("quick_fit")
     def test_what_the_fit_tried_is_kept(self, tmp_path, moons):
         fast = BordersClassifier(SVC(gamma=2), random_state=0).fit(*moons)
         fast.save(tmp_path / "m.limes")
@@ -141,6 +142,7 @@ class TestRoundTrip:
         fast.save(tmp_path / "m.limes")
         assert np.isnan(limes.load(tmp_path / "m.limes").agreement_)
 
+    @pytest.mark.usefixtures("quick_fit")
     def test_names_of_features_are_kept(self, tmp_path, moons):
         pandas = pytest.importorskip("pandas")
         X = pandas.DataFrame(moons[0], columns=["höhe", "width"])

@@ -28,7 +28,7 @@ KERNELS = [
 ]
 
 
-def name(kernel):
+def kernel_id(kernel):
     return f"{kernel.name}-{kernel.degree}" if isinstance(kernel, Kernel) else ""
 
 
@@ -47,12 +47,12 @@ def weights():
     return np.random.default_rng(2).normal(size=9)
 
 
-@pytest.mark.parametrize(("kernel", "reference"), REFERENCES, ids=name)
+@pytest.mark.parametrize(("kernel", "reference"), REFERENCES, ids=kernel_id)
 def test_values_are_those_of_scikit_learn(kernel, reference, rows, vectors):
     assert_allclose(kernel.values(rows, vectors), reference(rows, vectors), rtol=1e-12)
 
 
-@pytest.mark.parametrize("kernel", KERNELS, ids=name)
+@pytest.mark.parametrize("kernel", KERNELS, ids=kernel_id)
 def test_gradients_agree_with_central_differences(kernel, rows, vectors, weights):
     expected = np.empty_like(rows)
     for feature, step in enumerate(1e-5 * np.eye(rows.shape[1])):
@@ -61,20 +61,20 @@ def test_gradients_agree_with_central_differences(kernel, rows, vectors, weights
     assert_allclose(kernel.gradients(rows, vectors, weights), expected, rtol=1e-6, atol=1e-8)
 
 
-@pytest.mark.parametrize("kernel", KERNELS, ids=name)
+@pytest.mark.parametrize("kernel", KERNELS, ids=kernel_id)
 def test_sums_are_products_with_the_block_of_values(kernel, rows, vectors, weights):
-    ready = KernelVectors(kernel, vectors)
-    expected = ready.values(rows) @ weights
-    assert_allclose(ready.sums(rows, weights[:, None])[:, 0], expected, rtol=1e-12, atol=1e-12)
-    sums, _ = ready.sums_and_gradients(rows, weights)
+    prepared = KernelVectors(kernel, vectors)
+    expected = prepared.values(rows) @ weights
+    assert_allclose(prepared.sums(rows, weights[:, None])[:, 0], expected, rtol=1e-12, atol=1e-12)
+    sums, _ = prepared.sums_and_gradients(rows, weights)
     assert_allclose(sums, expected, rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("kernel", KERNELS, ids=name)
-def test_part_is_a_kernel_with_some_of_the_vectors(kernel, rows, vectors):
-    ready = KernelVectors(kernel, vectors)
-    expected = ready.values(rows)[:, 2:5]
-    assert_allclose(ready.part(slice(2, 5)).values(rows), expected, rtol=1e-12)
+@pytest.mark.parametrize("kernel", KERNELS, ids=kernel_id)
+def test_a_part_has_the_kernel_values_of_its_vectors(kernel, rows, vectors):
+    prepared = KernelVectors(kernel, vectors)
+    expected = prepared.values(rows)[:, 2:5]
+    assert_allclose(prepared.part(slice(2, 5)).values(rows), expected, rtol=1e-12)
 
 
 def test_rbf_of_a_vector_with_itself_is_never_above_one(vectors):

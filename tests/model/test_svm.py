@@ -1,4 +1,7 @@
-"""SvmMachine: the decision values of scikit-learn, gradients, blocks."""
+"""TrainedSvm: the decision values of scikit-learn, gradients, blocks."""
+
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -12,6 +15,7 @@ from limes.model import kernels
 from limes.model.coupling import class_pairs, count_votes_like_libsvm
 from limes.model.kernels import Kernel
 from limes.model.svm import TrainedSvm
+from limes.sources.svm import svm_from_sklearn
 
 KERNELS = [
     {"kernel": "linear"},
@@ -43,76 +47,82 @@ def second_is_positive(svc, X):
 @pytest.mark.parametrize("model", [SVC, NuSVC])
 @pytest.mark.parametrize("n_classes", [2, 3, 7])
 @pytest.mark.parametrize("parameters", KERNELS, ids=str)
-def test_values_are_those_of_scikit_learn(model, n_classes, parameters):
+def test_decision_values_are_those_of_scikit_learn(model, n_classes, parameters):
     extra = {"nu": 0.2} if model is NuSVC else {}
     svc, X = fitted(n_classes, model, decision_function_shape="ovo", **parameters, **extra)
     expected = second_is_positive(svc, X)
-    assert_allclose(TrainedSvm.from_sklearn(svc).values(X), expected, rtol=1e-9, atol=1e-11)
+    assert_allclose(svm_from_sklearn(svc).pair_decisions(X), expected, rtol=1e-9, atol=1e-11)
 
 
 @pytest.mark.parametrize("n_classes", [2, 5])
-def test_a_machine_of_sparse_rows_is_the_same(n_classes):
+def test_an_svm_of_sparse_rows_has_the_same_decision_values(n_classes):
     X, y = blobs(n_classes)
     X[np.abs(X) < 1.0] = 0.0
     svc = SVC(gamma=0.3, decision_function_shape="ovo").fit(sparse.csr_matrix(X), y)
-    svm = TrainedSvm.from_sklearn(svc)
+    svm = svm_from_sklearn(svc)
     expected = second_is_positive(svc, sparse.csr_matrix(X))
-    assert_allclose(svm.values(X), expected, rtol=1e-9, atol=1e-11)
-    assert_array_equal(svm.values(sparse.csc_matrix(X)), svm.values(X))
+    assert_allclose(svm.pair_decisions(X), expected, rtol=1e-9, atol=1e-11)
+    assert_array_equal(svm.pair_decisions(sparse.csc_matrix(X)), svm.pair_decisions(X))
 
 
 @pytest.mark.parametrize("parameters", KERNELS[:4], ids=str)
 @pytest.mark.parametrize("n_classes", [2, 4])
-def test_each_pair_by_itself_has_the_values_of_all_pairs(parameters, n_classes):
+def test_each_pair_alone_has_the_decision_values_of_all_pairs(parameters, n_classes):
     svc, X = fitted(n_classes, **parameters)
-    svm = TrainedSvm.from_sklearn(svc)
-    values = svm.values(X)
+    svm = svm_from_sklearn(svc)
+    values = svm.pair_decisions(X)
     for place, (first, second) in enumerate(class_pairs(n_classes)):
-        found = svm.pair_values(X, first, second)
-        assert_allclose(found, values[:, place], rtol=1e-10, atol=1e-11)
-        both, _ = svm.pair_values_and_gradients(X, first, second)
-        assert_allclose(both, values[:, place], rtol=1e-10, atol=1e-11)
+        alone = svm.decision(X, first, second)
+        assert_allclose(alone, values[:, place], rtol=1e-10, atol=1e-11)
+        with_gradient, _ = svm.decision_and_gradient(X, first, second)
+        assert_allclose(with_gradient, values[:, place], rtol=1e-10, atol=1e-11)
 
 
 @pytest.mark.parametrize("parameters", KERNELS[:4], ids=str)
 @pytest.mark.parametrize("n_classes", [2, 4])
 def test_gradients_agree_with_central_differences(parameters, n_classes):
     svc, X = fitted(n_classes, **parameters)
-    svm, rows = TrainedSvm.from_sklearn(svc), X[:10]
+    svm, rows = svm_from_sklearn(svc), X[:10]
     for pair in class_pairs(n_classes):
         steps = 1e-5 * np.eye(4)
-        above = [svm.pair_values(rows + step, *pair) for step in steps]
-        below = [svm.pair_values(rows - step, *pair) for step in steps]
+        above = [svm.decision(rows + step, *pair) for step in steps]
+        below = [svm.decision(rows - step, *pair) for step in steps]
         expected = (np.array(above) - np.array(below)).T / 2e-5
-        assert_allclose(svm.pair_gradients(rows, *pair), expected, rtol=1e-5, atol=1e-7)
+        assert_allclose(svm.decision_and_gradient(rows, *pair)[1], expected, rtol=1e-5, atol=1e-7)
+
+
+def test_an_svm_needs_numpy_alone():
+    code = "import sys, limes.model.svm; print({'scipy', 'sklearn', 'joblib'} & set(sys.modules))"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "set()"
 
 
 def test_votes_are_the_labels_of_scikit_learn():
     svc, X = fitted(7, gamma=0.3)
-    votes = count_votes_like_libsvm(TrainedSvm.from_sklearn(svc).values(X))
+    votes = count_votes_like_libsvm(svm_from_sklearn(svc).pair_decisions(X))
     assert_array_equal(svc.classes_[votes.argmax(axis=1)], svc.predict(X))
 
 
-@pytest.mark.parametrize("most_fused", [0, 256])
-def test_blocks_do_not_change_the_answer(monkeypatch, most_fused):
-    monkeypatch.setattr(kernels, "MOST_FUSED_FEATURES", most_fused)
+@pytest.mark.parametrize("max_features", [0, 256])
+def test_blocks_do_not_change_decision_values(monkeypatch, max_features):
+    monkeypatch.setattr(kernels, "MAX_COMPILED_FEATURES", max_features)
     svc, X = fitted(4, gamma=0.3)
-    svm = TrainedSvm.from_sklearn(svc)
-    whole = svm.values(X), *svm.pair_values_and_gradients(X, 1, 3)
+    svm = svm_from_sklearn(svc)
+    whole = svm.pair_decisions(X), *svm.decision_and_gradient(X, 1, 3)
     monkeypatch.setattr(kernels, "BLOCK_KERNELS", 1)
     monkeypatch.setattr(kernels, "MIN_BLOCK_ROWS", 7)
-    monkeypatch.setattr(kernels, "FUSED_BLOCK_ROWS", 7)
-    pieces = svm.values(X), *svm.pair_values_and_gradients(X, 1, 3)
-    for expected, found in zip(whole, pieces, strict=True):
-        assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
+    monkeypatch.setattr(kernels, "COMPILED_BLOCK_ROWS", 7)
+    pieces = svm.pair_decisions(X), *svm.decision_and_gradient(X, 1, 3)
+    for expected, values in zip(whole, pieces, strict=True):
+        assert_allclose(values, expected, rtol=1e-10, atol=1e-12)
 
 
-def test_no_rows_give_no_values():
+def test_no_rows_give_no_decision_values():
     svc, X = fitted(3)
-    svm = TrainedSvm.from_sklearn(svc)
-    assert svm.values(X[:0]).shape == (0, 3)
-    assert svm.pair_values(X[:0], 0, 1).shape == (0,)
-    assert svm.pair_gradients(X[:0], 0, 1).shape == (0, 4)
+    svm = svm_from_sklearn(svc)
+    assert svm.pair_decisions(X[:0]).shape == (0, 3)
+    assert svm.decision(X[:0], 0, 1).shape == (0,)
+    assert svm.decision_and_gradient(X[:0], 0, 1)[1].shape == (0, 4)
 
 
 def test_a_class_without_support_vectors_has_zero_weight():
@@ -123,13 +133,13 @@ def test_a_class_without_support_vectors_has_zero_weight():
         intercepts=[0.0, 0.5, -0.5],
         n_support=[1, 1, 0],
     )
-    assert_allclose(svm.values([[0.5]]), [[0.0, -0.5, 0.5]], atol=1e-15)
-    assert_allclose(svm.pair_values([[0.5]], 0, 2), [-0.5])
+    assert_allclose(svm.pair_decisions([[0.5]]), [[0.0, -0.5, 0.5]], atol=1e-15)
+    assert_allclose(svm.decision([[0.5]], 0, 2), [-0.5])
 
 
 def test_arrays_cannot_be_changed():
     svc, _ = fitted(2)
-    svm = TrainedSvm.from_sklearn(svc)
+    svm = svm_from_sklearn(svc)
     with pytest.raises(ValueError, match="read-only"):
         svm.vectors[0] = 0.0
 
@@ -138,32 +148,32 @@ def test_arrays_cannot_be_changed():
 def test_a_pair_is_two_classes_the_smaller_first(pair):
     svc, X = fitted(3)
     with pytest.raises(ValueError, match="the smaller first"):
-        TrainedSvm.from_sklearn(svc).pair_values(X, *pair)
+        svm_from_sklearn(svc).decision(X, *pair)
 
 
 @pytest.mark.parametrize("shape", [(3, 5), (3,), (3, 4, 1)])
 def test_rows_with_other_features_are_refused(shape):
     svc, _ = fitted(3)
     with pytest.raises(ValueError, match=r"shape \(n_rows, 4\)"):
-        TrainedSvm.from_sklearn(svc).values(np.zeros(shape))
+        svm_from_sklearn(svc).pair_decisions(np.zeros(shape))
 
 
 def test_a_precomputed_kernel_is_refused():
     X, y = blobs(2)
     svc = SVC(kernel="precomputed").fit(X @ X.T, y)
     with pytest.raises(ValueError, match="got 'precomputed'"):
-        TrainedSvm.from_sklearn(svc)
+        svm_from_sklearn(svc)
 
 
-def test_an_unfitted_machine_is_refused():
+def test_an_unfitted_svm_is_refused():
     with pytest.raises(NotFittedError):
-        TrainedSvm.from_sklearn(SVC())
+        svm_from_sklearn(SVC())
 
 
 def test_a_regression_is_refused():
     X, y = blobs(2)
     with pytest.raises(TypeError, match="SVC or NuSVC"):
-        TrainedSvm.from_sklearn(SVR().fit(X, y == "pear"))
+        svm_from_sklearn(SVR().fit(X, y == "pear"))
 
 
 @pytest.mark.parametrize(
@@ -188,13 +198,13 @@ def test_arrays_that_do_not_fit_are_named(name, value):
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 7])
-def test_a_machine_with_its_classes_in_another_order_decides_the_same(n_classes):
+def test_an_svm_with_reordered_classes_has_the_same_decision_values(n_classes):
     svc, X = fitted(n_classes, gamma=0.3)
-    svm = TrainedSvm.from_sklearn(svc)
+    svm = svm_from_sklearn(svc)
     order = np.random.default_rng(0).permutation(n_classes)
-    moved = svm.reordered(order)
+    reordered = svm.reordered(order)
     for place, (a, b) in enumerate(class_pairs(n_classes)):
         i, j = order[a], order[b]
         pair = min(i, j), max(i, j)
-        expected = svm.pair_values(X, *pair) * (1 if i < j else -1)
-        assert_allclose(moved.values(X)[:, place], expected, rtol=1e-12, atol=1e-12)
+        expected = svm.decision(X, *pair) * (1 if i < j else -1)
+        assert_allclose(reordered.pair_decisions(X)[:, place], expected, rtol=1e-12, atol=1e-12)

@@ -1,4 +1,4 @@
-"""Rows in any unit of length: the same map, the same answers."""
+"""Rescaled sources: rows in any unit give the same map and the same predictions."""
 
 import numpy as np
 import pytest
@@ -29,17 +29,18 @@ def test_every_scheme_takes_rows_in_small_units(scheme):
     assert np.mean(fast.predict(1e-4 * X) == model.predict(1e-4 * X)) > 0.95
 
 
-def test_a_source_in_other_units_has_the_same_answers_and_its_gradients():
+def test_a_rescaled_source_has_the_same_values_and_rescaled_gradients():
     X, y = make_classification(300, 4, n_informative=3, n_redundant=0, n_classes=3, random_state=1)
     X = 1000.0 * X + 5e4
     source = as_source(SVC().fit(X, y), SourceContext(X, y, False, np.random.default_rng(0)))
     rescaling = find_rescaling(X)
-    other, rows = RescaledSource(source, rescaling), rescaling.apply(X)
+    rescaled, rows = RescaledSource(source, rescaling), rescaling.apply(X)
     assert_allclose(np.std(rows), 1.0, rtol=0.1)
-    assert_array_equal(other.predict_index(rows), source.predict_index(X))
-    for name in ("probabilities", "calibrated_probabilities", "scores"):
-        assert_allclose(getattr(other, name)(rows), getattr(source, name)(X), rtol=1e-6, atol=1e-9)
-    for border in (other.pair(0, 2), other.one_vs_rest(1)):
+    assert_array_equal(rescaled.predict_index(rows), source.predict_index(X))
+    for name in ("probabilities", "calibrated_probabilities", "logits"):
+        values = getattr(rescaled, name)(rows)
+        assert_allclose(values, getattr(source, name)(X), rtol=1e-6, atol=1e-9)
+    for border in (rescaled.pair_border(0, 2), rescaled.one_vs_rest(1)):
         values, gradients = border.decision_and_gradient(rows)
         assert_allclose(border.decision(rows), values)
         step = 1e-5 * np.eye(4)[2]

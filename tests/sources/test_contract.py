@@ -1,4 +1,7 @@
-"""Contracts of every source: gradients, borders, and the answers of the classifier itself."""
+"""Contract of every source: gradients, borders, and the predictions of the classifier itself.
+
+A new source is one more entry of CASES; all tests of the contract then run on it.
+"""
 
 import numpy as np
 import pytest
@@ -16,6 +19,7 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 from sklearn.svm import SVC, LinearSVC, NuSVC
+from threadpoolctl import threadpool_limits
 
 from limes.agf import AGFClassifier, KernelDensityClassifier
 from limes.datasets.sample_classes import SampleClassesClassifier, sample_classes
@@ -23,7 +27,7 @@ from limes.fit.borders import find_borders
 from limes.sources.base import SourceContext, as_source
 from limes.sources.pipelines import unwrap
 
-SMOOTH = {
+CASES = {
     "svc-rbf": SVC(C=5, gamma=0.5),
     "svc-scale": SVC(gamma="scale"),
     "svc-auto": SVC(gamma="auto"),
@@ -59,11 +63,30 @@ SMOOTH = {
     "generic-probabilities": MLPClassifier((8,), "tanh", random_state=0, max_iter=2000),
     "pipeline": make_pipeline(StandardScaler(), SVC(gamma=0.5)),
     "curved-pipeline": make_pipeline(StandardScaler(), PolynomialFeatures(), LogisticRegression()),
-}
-STEPPED = {
     "neighbors": KNeighborsClassifier(15),
     "forest": RandomForestClassifier(30, max_depth=4, random_state=0),
 }
+# Step functions have no gradient to compare with.
+PIECEWISE_CONSTANT = ["isotonic", "neighbors", "forest"]
+# With many classes scikit-learn calibrates the votes of an SVM, which are a step function too.
+VOTES = ["calibrated"]
+# Gaussian processes with a large latent variance on four classes: our quadrature of the gradient
+# and scikit-learn's approximation of the probability are both inexact.
+LARGE_VARIANCE = ["gp-product", "gp-noise"]
+SMOOTH = [name for name in CASES if name not in PIECEWISE_CONSTANT]
+SMOOTH_MANY_CLASSES = [name for name in SMOOTH if name not in [*VOTES, *LARGE_VARIANCE]]
+PROBABILISTIC = [
+    name
+    for name, model in CASES.items()
+    if hasattr(model, "predict_proba") and name not in LARGE_VARIANCE
+]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_thread():
+    """Run BLAS in one thread: several wait for each other on a busy computer."""
+    with threadpool_limits(1):
+        yield
 
 
 def central_differences(function, rows, step=1e-3):
@@ -79,7 +102,7 @@ def central_differences(function, rows, step=1e-3):
 
 
 def assert_gradients_agree(border, rows):
-    """Compare on rows where the source is not so sure that its probabilities are 0 and 1."""
+    """Compare on rows where no probability is so small that its logit is bounded."""
     inside = rows[np.abs(border.decision(rows)) < 5][:40]
     assert len(inside) > 20
     expected = central_differences(border.decision, inside)
@@ -88,7 +111,7 @@ def assert_gradients_agree(border, rows):
 
 
 def fitted(model, X, y):
-    """Fit what may be frozen."""
+    """Fit a model, or the model inside a frozen one."""
     if isinstance(model, FrozenEstimator):
         return FrozenEstimator(model.estimator.fit(X, y))
     if not hasattr(model, "fit"):
@@ -97,93 +120,86 @@ def fitted(model, X, y):
 
 
 def make_source(model, X, y, *, by_probability=False):
-    """Return a fitted model's source, and the rows in its space."""
+    """Return the source of a model fitted to rows, and the rows in its space."""
     inner, preprocessing = unwrap(fitted(model, X, y))
     rows = X if preprocessing is None else preprocessing.apply(X)
     class_index = np.unique(y, return_inverse=True)[1]
-    return as_source(
-        inner, SourceContext(rows, class_index, by_probability, np.random.default_rng(0))
-    ), rows
+    rng = np.random.default_rng(0)
+    return as_source(inner, SourceContext(rows, class_index, by_probability, rng)), rows
 
 
 @pytest.mark.parametrize("by_probability", [False, True])
 @pytest.mark.parametrize("name", SMOOTH)
 def test_gradient_agrees_with_central_differences(name, by_probability, moons):
-    if name == "isotonic":
-        pytest.skip("a step function has no gradient to compare with")
-    source, rows = make_source(SMOOTH[name], *moons, by_probability=by_probability)
-    assert_gradients_agree(source.pair(0, 1), rows)
+    source, rows = make_source(CASES[name], *moons, by_probability=by_probability)
+    assert_gradients_agree(source.pair_border(0, 1), rows)
 
 
 @pytest.mark.parametrize("border", ["pair", "one_vs_rest"])
-@pytest.mark.parametrize(
-    "name",
-    ["svc-rbf", "linear-svc", "logistic", "gp-rbf", "agf", "kernel-density"],
-)
+@pytest.mark.parametrize("name", SMOOTH_MANY_CLASSES)
 def test_gradient_of_many_classes_agrees_with_central_differences(name, border, blobs):
     X, y = blobs[0][::3], blobs[1][::3]
-    source, rows = make_source(SMOOTH[name], X, y)
+    source, rows = make_source(CASES[name], X, y)
     if border == "one_vs_rest":
         assert_gradients_agree(source.one_vs_rest(2), rows)
     else:
-        assert_gradients_agree(source.pair(1, 3), rows[np.isin(y, source.classes[[1, 3]])])
+        assert_gradients_agree(source.pair_border(1, 3), rows[np.isin(y, source.classes[[1, 3]])])
 
 
 def test_gradient_of_the_sample_classes_agrees_with_central_differences():
     X, y = sample_classes(100, random_state=0)
     source, rows = make_source(SampleClassesClassifier(), X, y)
-    assert_gradients_agree(source.pair(0, 1), rows)
+    assert_gradients_agree(source.pair_border(0, 1), rows)
 
 
-@pytest.mark.parametrize("name", [name for name in SMOOTH if name != "isotonic"])
+@pytest.mark.parametrize("name", SMOOTH)
 def test_decision_is_below_tolerance_at_every_border_point(name, moons):
-    source, rows = make_source(SMOOTH[name], *moons)
-    border = source.pair(0, 1)
+    source, rows = make_source(CASES[name], *moons)
+    border = source.pair_border(0, 1)
     values = border.decision(rows)
-    below, above = rows[values < 0][:100], rows[values > 0][:100]
-    n_lines = min(len(below), len(above))
-    points, normals = find_borders(border, below[:n_lines], above[:n_lines], tolerance=1e-5)
+    negative, positive = rows[values < 0][:100], rows[values > 0][:100]
+    n_lines = min(len(negative), len(positive))
+    points, normals = find_borders(border, negative[:n_lines], positive[:n_lines], tolerance=1e-5)
     assert np.abs(border.decision(points)).max() < 1e-5
     assert np.isfinite(normals).all()
 
 
-@pytest.mark.parametrize("name", [*SMOOTH, *STEPPED])
-def test_the_side_of_the_border_is_the_class_that_predict_names(name, moons):
+@pytest.mark.parametrize("name", CASES)
+def test_the_side_of_the_border_is_the_predicted_class(name, moons):
     X, y = moons
-    model = {**SMOOTH, **STEPPED}[name]
-    source, rows = make_source(model, X, y)
-    values = source.pair(0, 1).decision(rows)
-    is_clear = np.abs(values) > 1e-9
-    assert_array_equal((values > 0)[is_clear], model.predict(X)[is_clear] == 1)
-    assert_array_equal(source.predict_index(rows), model.predict(X))
+    source, rows = make_source(CASES[name], X, y)
+    values = source.pair_border(0, 1).decision(rows)
+    is_off_border = np.abs(values) > 1e-9
+    labels = CASES[name].predict(X)
+    assert_array_equal((values > 0)[is_off_border], labels[is_off_border] == 1)
+    assert_array_equal(source.predict_index(rows), labels)
 
 
-@pytest.mark.parametrize("name", ["svc-rbf", "nusvc", "logistic", "gp-rbf", "agf", "neighbors"])
-def test_codes_are_the_labels_of_many_classes(name, blobs):
+@pytest.mark.parametrize("name", CASES)
+def test_predicted_indices_are_the_labels_of_many_classes(name, blobs):
     X, y = blobs
-    model = {**SMOOTH, **STEPPED}[name]
-    source, rows = make_source(model, X, y)
-    assert_array_equal(source.classes[source.predict_index(rows)], model.predict(X))
+    source, rows = make_source(CASES[name], X, y)
+    assert_array_equal(source.classes[source.predict_index(rows)], CASES[name].predict(X))
 
 
-@pytest.mark.parametrize("name", ["gp-rbf", "gp-matern", "logistic", "calibrated", "agf"])
+@pytest.mark.parametrize("name", PROBABILISTIC)
 def test_probabilities_are_those_of_the_classifier(name, blobs):
     X, y = blobs
     is_two = np.isin(y, ["ash", "birch"])
-    model = SMOOTH[name]
+    model = CASES[name]
     source, rows = make_source(model, X[is_two], y[is_two])
     # scikit-learn averages the sigmoid of a Gaussian process by an approximation.
     tolerance = 2e-4 if name.startswith("gp") else 1e-9
     assert_allclose(source.probabilities(rows), model.predict_proba(X[is_two]), atol=tolerance)
 
 
-@pytest.mark.parametrize("name", STEPPED)
-def test_a_stepped_source_has_borders_with_a_direction(name, moons):
-    source, rows = make_source(STEPPED[name], *moons)
-    border = source.pair(0, 1)
+@pytest.mark.parametrize("name", PIECEWISE_CONSTANT)
+def test_a_piecewise_constant_source_has_borders_with_a_direction(name, moons):
+    source, rows = make_source(CASES[name], *moons)
+    border = source.pair_border(0, 1)
     values = border.decision(rows)
-    below, above = rows[values < 0][:50], rows[values > 0][:50]
-    points, normals = find_borders(border, below, above, tolerance=1e-5)
+    negative, positive = rows[values < 0][:50], rows[values > 0][:50]
+    points, normals = find_borders(border, negative, positive, tolerance=1e-5)
     assert np.linalg.norm(normals, axis=1).min() > 0
     assert np.isfinite(points).all()
 
@@ -191,9 +207,8 @@ def test_a_stepped_source_has_borders_with_a_direction(name, moons):
 def test_probability_border_of_an_svm_is_where_platts_sigmoid_is_one_half(moons):
     X, y = moons
     svc = SVC(gamma=1.0, class_weight={0: 5.0, 1: 1.0}).fit(X, y)
-    known = SourceContext(X, y, True, np.random.default_rng(0))
-    source = as_source(svc, known)
-    decision = source.pair(0, 1).decision(X)
+    source = as_source(svc, SourceContext(X, y, True, np.random.default_rng(0)))
+    decision = source.pair_border(0, 1).decision(X)
     expected = 0.5 * (source.slopes[0] * svc.decision_function(X) + source.shifts[0])
     assert_allclose(decision, expected, rtol=1e-9, atol=1e-12)
     assert abs(source.shifts[0]) > 0.1
@@ -201,13 +216,12 @@ def test_probability_border_of_an_svm_is_where_platts_sigmoid_is_one_half(moons)
 
 def test_a_function_of_rows_is_a_source():
     rows = np.random.default_rng(0).normal(size=(50, 2))
-    source = as_source(
-        lambda X: X[:, 0] - 1, SourceContext(rows, None, False, np.random.default_rng(0))
-    )
-    assert_allclose(source.pair(0, 1).gradient(rows), np.tile([1.0, 0.0], (50, 1)), atol=1e-8)
-    assert_allclose(source.pair(0, 1).decision(rows), rows[:, 0] - 1)
+    context = SourceContext(rows, None, False, np.random.default_rng(0))
+    border = as_source(lambda X: X[:, 0] - 1, context).pair_border(0, 1)
+    assert_allclose(border.gradient(rows), np.tile([1.0, 0.0], (50, 1)), atol=1e-8)
+    assert_allclose(border.decision(rows), rows[:, 0] - 1)
 
 
-def test_what_has_no_decision_value_is_refused():
+def test_an_object_without_decision_values_is_refused():
     with pytest.raises(TypeError, match="got 42"):
         as_source(42, SourceContext(np.zeros((1, 1)), None, False, np.random.default_rng(0)))

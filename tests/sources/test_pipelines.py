@@ -1,4 +1,4 @@
-"""Linear preprocessing as one map: the same rows as scikit-learn's own steps."""
+"""Linear preprocessing as one map: the same rows as from scikit-learn's steps."""
 
 import numpy as np
 import pytest
@@ -72,5 +72,5 @@ def test_pulled_back_directions_give_the_same_rise(name, rows):
         make_pipeline(StandardScaler(), PowerTransformer()),
     ],
 )
-def test_what_is_not_linear_is_not_folded(step, rows):
+def test_a_step_that_is_not_linear_is_no_affine_map(step, rows):
     assert as_affine(step.fit(np.abs(rows[0]))) is None

@@ -1,4 +1,4 @@
-"""Platt's sigmoid: known answers, scikit-learn's on the same numbers, degenerate rows."""
+"""Platt's sigmoid: known solutions, scikit-learn's on the same numbers, degenerate rows."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from sklearn.calibration import _SigmoidCalibration
 from limes.sources.platt import fit_sigmoid
 
 
-def drawn(n_rows, A, B, seed=0):
+def sample(n_rows, A, B, seed=0):
     rng = np.random.default_rng(seed)
     values = rng.normal(scale=2.0, size=n_rows)
     return values, rng.uniform(size=n_rows) < expit(A * values + B)
@@ -19,25 +19,25 @@ def mean_gradient(A, B, values, is_second):
     n_second = is_second.sum()
     n_first = len(values) - n_second
     targets = np.where(is_second, (n_second + 1) / (n_second + 2), 1 / (n_first + 2))
-    misses = expit(A * values + B) - targets
-    return np.array([np.mean(misses * values), np.mean(misses)])
+    errors = expit(A * values + B) - targets
+    return np.array([np.mean(errors * values), np.mean(errors)])
 
 
-def test_the_sigmoid_that_drew_the_rows_is_found():
-    A, B = fit_sigmoid(*drawn(200_000, 1.5, -0.7))
+def test_the_sigmoid_that_rows_were_sampled_from_is_found():
+    A, B = fit_sigmoid(*sample(200_000, 1.5, -0.7))
     assert_allclose([A, B], [1.5, -0.7], atol=0.02)
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_the_gradient_vanishes_at_the_answer(seed):
-    values, is_second = drawn(300, 0.4, 1.0, seed)
+def test_the_gradient_vanishes_at_the_solution(seed):
+    values, is_second = sample(300, 0.4, 1.0, seed)
     A, B = fit_sigmoid(values, is_second)
     assert_allclose(mean_gradient(A, B, values, is_second), 0.0, atol=1e-12)
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e-3, 50.0])
-def test_the_answer_is_that_of_scikit_learn(scale):
-    values, is_second = drawn(500, 1.2, 0.3)
+def test_the_solution_is_that_of_scikit_learn(scale):
+    values, is_second = sample(500, 1.2, 0.3)
     values *= scale
     A, B = fit_sigmoid(values, is_second)
     reference = _SigmoidCalibration().fit(values, is_second.astype(float))
@@ -59,19 +59,19 @@ def test_separated_classes_have_a_finite_slope():
 
 @pytest.mark.parametrize("factor", [1e-150, 1e150])
 def test_the_unit_of_the_decision_values_does_not_matter(factor):
-    values, is_second = drawn(300, 0.4, 1.0)
+    values, is_second = sample(300, 0.4, 1.0)
     A, B = fit_sigmoid(values, is_second)
     assert_allclose(fit_sigmoid(values * factor, is_second), [A / factor, B], rtol=1e-9)
 
 
 def test_an_offset_moves_only_the_constant():
-    values, is_second = drawn(300, 0.4, 1.0)
+    values, is_second = sample(300, 0.4, 1.0)
     A, B = fit_sigmoid(values, is_second)
     assert_allclose(fit_sigmoid(values + 1000.0, is_second), [A, B - 1000.0 * A], rtol=1e-9)
 
 
-def test_exchanged_classes_turn_the_sigmoid_round():
-    values, is_second = drawn(300, 0.4, 1.0)
+def test_swapped_classes_negate_slope_and_shift():
+    values, is_second = sample(300, 0.4, 1.0)
     A, B = fit_sigmoid(values, is_second)
     assert_allclose(fit_sigmoid(values, ~is_second), [-A, -B], rtol=1e-9)
 

@@ -1,4 +1,4 @@
-"""Adaptive Gaussian filtering and its relatives: kernel estimators with solved bandwidths."""
+"""Adaptive Gaussian filtering (AGF) and related kernel estimators."""
 
 from limes.agf.bandwidths import solve_bandwidths
 from limes.agf.classifiers import AGFClassifier, KernelDensityClassifier

@@ -7,28 +7,28 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[Any]
-# Halley's steps cube the error: after one this small, what is left is below rounding.
+# Halley's method cubes the error: after a step this small, the remaining error is rounding.
 LAST_STEP = 1e-6
-# In single precision, after a step this small, about as good as single precision gets.
+# Last step in single precision: the remaining error is about single precision.
 COARSE_STEP = 0.02
-# Bisection alone ends at rounding: no bracket is wider than 2^10 or needs to be below 2^-50.
+# Steps before bisection alone, and in total: no bracket is wider than 2^10, or need be below 2^-50.
 N_QUICK_STEPS, N_STEPS = 20, 80
-# A root found by formula may lie a rounding error outside of its bracket.
-SLACK = 1e-6
+# A bracket is widened by this margin, since the root may lie a rounding error outside.
+ROUNDING_MARGIN = 1e-6
 # Larger ratios of squared distances change no weight, and their squares would overflow.
-LARGEST_RATIO = 1e150
-LARGEST_SINGLE = 1e18
+MAX_RATIO = 1e150
+MAX_SINGLE_RATIO = 1e18
 # exp is several times slower where its result underflows; exp(-700) does not.
-LEAST_EXPONENT = -700.0
-# Twice the square of the narrowest bandwidth: narrower ones act as this one does.
-LEAST_WIDTH = 1e-300
+MIN_EXPONENT = -700.0
+# Twice the square of the narrowest bandwidth: narrower ones give the same weights.
+MIN_WIDTH = 1e-300
 
 
 def solve_bandwidths(squared_distances: ArrayLike, total_weight: float) -> Array:
     """Solve for the bandwidth of each row at which its Gaussian weights have a given sum.
 
-    The bandwidth adapts to the density: narrow where neighbours are many, wide where they
-    are few. It is the only sigma with ``sum_i exp(-d_i^2 / (2 sigma^2)) = W``.
+    The bandwidth adapts to the density: it is narrow where the density is high and wide where it
+    is low. It is the only sigma with ``sum_i exp(-d_i^2 / (2 sigma^2)) = W``.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ def solve_bandwidths(squared_distances: ArrayLike, total_weight: float) -> Array
     -------
     ndarray of shape (n_rows,)
         The bandwidths. Where W or more neighbours coincide with the row, the sum is never
-        below W and the bandwidth is the limit 0: those neighbours share all the weight.
+        below W and the bandwidth is the limit 0: these neighbours have all the weight.
 
     Examples
     --------
@@ -66,11 +66,11 @@ def solve_bandwidths(squared_distances: ArrayLike, total_weight: float) -> Array
 def gaussian_weights(squared_distances: Array, bandwidths: Array) -> Array:
     """Return the Gaussian weights of each row's neighbours, divided by their sum.
 
-    Far from all neighbours the nearest keep finite weights, and a bandwidth of 0 gives all
-    the weight to the nearest.
+    Far from all neighbours the weights of the nearest are still finite. With a bandwidth of 0 the
+    nearest have all the weight.
     """
     exponents = squared_distances - squared_distances.min(axis=1, keepdims=True)
-    widths = np.maximum(2 * bandwidths * bandwidths, LEAST_WIDTH)
+    widths = np.maximum(2 * bandwidths * bandwidths, MIN_WIDTH)
     with np.errstate(over="ignore"):
         exponents /= -widths[:, None]
     weights = _exponentiate(exponents)
@@ -79,7 +79,7 @@ def gaussian_weights(squared_distances: Array, bandwidths: Array) -> Array:
 
 
 def _check_distances(squared_distances: ArrayLike, total_weight: float) -> Array:
-    """Return the squared distances as a table of floats that has a solution."""
+    """Return the squared distances as a 2-D array of floats, checked to have a solution."""
     squared = np.asarray(squared_distances, dtype=np.float64)
     if squared.ndim != 2:
         raise ValueError(
@@ -89,24 +89,24 @@ def _check_distances(squared_distances: ArrayLike, total_weight: float) -> Array
     if not 0 < total_weight < squared.shape[1]:
         raise ValueError(
             f"total_weight must be above 0 and below the {squared.shape[1]} neighbours of a "
-            f"row, got {total_weight!r}: no bandwidth makes their weights add up to it."
+            f"row, got {total_weight!r}: no bandwidth gives weights with this sum."
         )
     return squared
 
 
 def _divide_rows(squared: Array, unit: Array) -> Array:
-    """Measure each row's squared distances in units of its own."""
+    """Divide the squared distances of each row by its own unit, in place."""
     with np.errstate(over="ignore"):
         squared /= unit[:, None]
-    return np.minimum(squared, LARGEST_RATIO, out=squared)
+    return np.minimum(squared, MAX_RATIO, out=squared)
 
 
 def _solve_log_precisions(scaled: Array, total_weight: float, rank: int) -> Array:
-    """Solve for log(1 / (2 sigma^2)), first in single precision, where exp is much faster."""
+    """Solve for log(1 / (2 sigma^2)), first in single precision, where exp is faster."""
     bracket = _bracket(scaled, total_weight, rank)
     least = scaled.min(axis=1)
     excess = np.subtract(scaled, least[:, None], out=scaled)
-    coarse = np.minimum(excess, LARGEST_SINGLE).astype(np.float32)
+    coarse = np.minimum(excess, MAX_SINGLE_RATIO).astype(np.float32)
     log_weight = math.log(total_weight)
     guess = 0.5 * (bracket[0] + bracket[1])
     guess = _search(coarse, least, guess, bracket, log_weight=log_weight, last_step=COARSE_STEP)
@@ -122,21 +122,22 @@ def _search(
     log_weight: float,
     last_step: float,
 ) -> Array:
-    """Find the log precisions by Halley's method between brackets, until the steps are small.
+    """Find the log precisions by Halley's method within brackets, until the steps are small.
 
     A step that leaves its bracket is replaced by a bisection, and so is every step after the
-    first few, so that the search cannot diverge.
+    first N_QUICK_STEPS, so that the search cannot diverge.
     """
     (lower, upper), solution, active = bracket, guess.copy(), np.arange(len(guess))
     buffer = np.empty_like(excess)
     for n_steps in range(N_STEPS):
         buffer = buffer[: len(excess)]
-        miss, noise, step = _try_precisions(excess, least, guess, log_weight, out=buffer)
-        lower, upper = np.where(miss > 0, guess, lower), np.where(miss > 0, upper, guess)
+        residual, noise, step = _evaluate(excess, least, guess, log_weight, out=buffer)
+        is_low = residual > 0
+        lower, upper = np.where(is_low, guess, lower), np.where(is_low, upper, guess)
         next_guess = guess + step
         is_halved = ~((next_guess >= lower) & (next_guess <= upper)) | (n_steps >= N_QUICK_STEPS)
         next_guess = np.where(is_halved, 0.5 * (lower + upper), next_guess)
-        next_guess = np.where(np.abs(miss) <= noise, guess, next_guess)
+        next_guess = np.where(np.abs(residual) <= noise, guess, next_guess)
         solution[active] = next_guess
         is_open = np.abs(next_guess - guess) > np.where(is_halved, last_step**2, last_step)
         if not is_open.any():
@@ -148,26 +149,26 @@ def _search(
 
 
 def _bracket(scaled: Array, total_weight: float, rank: int) -> tuple[Array, Array]:
-    """Return bounds of the log precision; the distance of the given rank is 1.
+    """Return bounds of the log precision, where the distance of the given rank is 1.
 
-    Below: the mean weight is at least the weight at the mean squared distance (Jensen).
-    Above: ``rank`` neighbours weigh at most 1 each, and the others no more than one at 1.
+    Lower bound: the mean weight is at least the weight at the mean squared distance (Jensen).
+    Upper bound: ``rank`` neighbours weigh at most 1 each, the others at most that at distance 1.
     """
     n_neighbors = scaled.shape[1]
     lower = np.log(math.log(n_neighbors / total_weight) / scaled.mean(axis=1))
     upper = math.log(math.log((n_neighbors - rank) / (total_weight - rank)))
-    return lower - SLACK, np.full(len(scaled), upper + SLACK)
+    return lower - ROUNDING_MARGIN, np.full(len(scaled), upper + ROUNDING_MARGIN)
 
 
-def _try_precisions(
+def _evaluate(
     excess: Array, least: Array, log_precisions: Array, log_weight: float, *, out: Array
 ) -> tuple[Array, Array, Array]:
-    """Return by how much log(sum of weights) misses, its rounding error, and Halley's step."""
+    """Return log(sum of weights / total weight), its rounding error, and Halley's step."""
     precisions = np.exp(log_precisions)
     exponents = np.multiply(excess, -precisions[:, None].astype(excess.dtype), out=out)
     weights = _exponentiate(exponents)
     total = weights.sum(axis=1)
-    miss = np.log(total) - precisions * least - log_weight
+    residual = np.log(total) - precisions * least - log_weight
     noise = 4e-16 * (1 + np.abs(log_weight) + precisions * least)
     weights *= excess
     mean = weights.sum(axis=1) / total
@@ -175,11 +176,11 @@ def _try_precisions(
     slope = -precisions * (mean + least)
     curvature = slope + precisions * precisions * variance
     with np.errstate(divide="ignore", invalid="ignore"):
-        step = -2 * miss * slope / (2 * slope * slope - miss * curvature)
-    return miss, noise, step
+        step = -2 * residual * slope / (2 * slope * slope - residual * curvature)
+    return residual, noise, step
 
 
 def _exponentiate(exponents: Array) -> Array:
-    """Replace exponents by their exponentials, in place."""
-    np.maximum(exponents, LEAST_EXPONENT, out=exponents)
+    """Replace exponents by their exponentials in place, and return them."""
+    np.maximum(exponents, MIN_EXPONENT, out=exponents)
     return np.exp(exponents, out=exponents)

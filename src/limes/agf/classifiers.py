@@ -1,4 +1,4 @@
-"""`AGFClassifier`, `KernelDensityClassifier`."""
+"""Classifiers by Gaussian weights: `AGFClassifier`, `KernelDensityClassifier`."""
 
 from typing import Any, Literal, Self
 
@@ -12,8 +12,8 @@ from limes.agf.neighbours import (
     AdaptiveWidth,
     FixedWidth,
     Neighbourhood,
-    Scope,
     TrainingRows,
+    WeightScope,
     adaptive_scope,
     neighbourhoods,
     whole_scope,
@@ -27,17 +27,30 @@ from limes.agf.tuning import (
 )
 
 Array = NDArray[Any]
-# The inverse square of a bandwidth below this one would overflow: it counts as 0.
-LEAST_BANDWIDTH = 1e-150
-# Scott's rule smooths densities; borders like less. The widest of equals wins.
-FACTORS = 2.0 ** (0.5 * np.arange(2, -11, -1))
+# Smaller bandwidths count as 0: their inverse square would overflow.
+MIN_BANDWIDTH = 1e-150
+# Multiples of Scott's rule, which is too wide for borders; the widest of equal ones is chosen.
+SCOTT_FACTORS = 2.0 ** (0.5 * np.arange(2, -11, -1))
 
 
 class GaussianKernelClassifier(ClassifierMixin, BaseEstimator):
-    """The common part of classifiers by Gaussian weights; subclasses choose the width."""
+    """Base of classifiers by Gaussian weights; subclasses choose the bandwidth."""
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Store the training rows, in order of class, and choose the bandwidth."""
+        """Store the training rows and choose the bandwidth.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Training rows.
+        y : array-like of shape (n_rows,)
+            Their labels.
+
+        Returns
+        -------
+        Self
+            The fitted classifier.
+        """
         rows, labels = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(labels)
         self.classes_, class_index = np.unique(labels, return_inverse=True)
@@ -49,7 +62,18 @@ class GaussianKernelClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     def predict_proba(self, X: ArrayLike) -> Array:
-        """Return the probability of each class at each row."""
+        """Return the probability of each class at each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes)
+            One column for each of ``classes_``.
+        """
         placed = self._place(X)
         probabilities = np.empty((len(placed), len(self.classes_)))
         for part in neighbourhoods(self._training, placed, self._scope):
@@ -57,47 +81,69 @@ class GaussianKernelClassifier(ClassifierMixin, BaseEstimator):
         return probabilities
 
     def predict(self, X: ArrayLike) -> Array:
-        """Predict the class of each row."""
+        """Predict the class of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Rows to classify.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            The most probable of ``classes_`` for each row.
+        """
         probabilities = self.predict_proba(X)
         return self.classes_[np.argmax(probabilities, axis=1)]
 
     def proba_gradient(self, X: ArrayLike) -> Array:
-        """Return the gradient of the probability of each class at each row."""
+        """Return the gradient of the probability of each class at each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes, n_features)
+            Derivatives by each feature.
+        """
         placed = self._place(X)
         gradients = np.empty((len(placed), len(self.classes_), placed.shape[1]))
         for part in neighbourhoods(self._training, placed, self._scope):
             gradients[part.at] = self._differentiate(part, placed[part.at])
         return gradients / self._training.scale
 
-    def _choose_scope(self) -> Scope:
-        """Return which training rows have a say, and how wide."""
+    def _choose_scope(self) -> WeightScope:
+        """Return which training rows have a weight, and its bandwidth."""
         raise NotImplementedError
 
     def _place(self, X: ArrayLike) -> Array:
-        """Check rows and move them into the frame of the training rows."""
+        """Check rows and transform them into the coordinates of the training rows."""
         check_is_fitted(self)
         return self._training.place(validate_data(self, X, dtype=np.float64, reset=False))
 
     def _differentiate(self, part: Neighbourhood, placed: Array) -> Array:
-        """Return the gradients at a block of rows, in the frame of the training rows."""
+        """Return the gradients at a block of rows, in the coordinates of the training rows."""
         weights = part.spread(part.weights)
         sums = self._sum_by_class(weights)
         means = sums.sum(axis=1, keepdims=True)
         gradients = sums - (weights @ self._votes)[:, :, None] * means
         if isinstance(self._scope.width, AdaptiveWidth):
-            gradients -= self._stretch(part)[:, :, None] * (means - placed[:, None, :])
-        bandwidths = np.maximum(part.bandwidths, LEAST_BANDWIDTH)
-        is_smooth = part.bandwidths >= LEAST_BANDWIDTH
+            gradients -= self._bandwidth_effect(part)[:, :, None] * (means - placed[:, None, :])
+        bandwidths = np.maximum(part.bandwidths, MIN_BANDWIDTH)
+        is_smooth = part.bandwidths >= MIN_BANDWIDTH
         return gradients * (is_smooth / bandwidths**2)[:, None, None]
 
     def _sum_by_class(self, weights: Any) -> Array:
         """Return the weighted sum of the training rows of each class."""
         slices = [slice(*edge) for edge in zip(self._edges[:-1], self._edges[1:], strict=True)]
-        sums = [weights[:, one] @ self._training.rows[one] for one in slices]
+        sums = [weights[:, block] @ self._training.rows[block] for block in slices]
         return np.stack(sums, axis=1)
 
-    def _stretch(self, part: Neighbourhood) -> Array:
-        """Return what a growing bandwidth adds to each class: its squared distances' excess."""
+    def _bandwidth_effect(self, part: Neighbourhood) -> Array:
+        """Return the relative excess of squared distances by class, which a wider kernel adds."""
         means = np.einsum("ij,ij->i", part.weights, part.squared)[:, None]
         excess = part.squared / np.where(means > 0, means, 1) - 1
         return part.spread(part.weights * excess) @ self._votes
@@ -107,7 +153,7 @@ class AGFClassifier(GaussianKernelClassifier):
     r"""Classify by adaptive Gaussian filtering: a kernel whose bandwidth follows the density.
 
     Each training row weighs :math:`w_i = \exp(-d_i^2 / 2 \sigma^2)`, and the bandwidth is
-    solved anew at each row so that :math:`\sum_i w_i = W`. The probability of a class is its
+    solved at each row so that :math:`\sum_i w_i = W`. The probability of a class is its
     share of the weights. Unlike a k-nearest-neighbour vote it has a gradient, for two
     classes, with :math:`y_i = \pm 1`,
 
@@ -119,28 +165,29 @@ class AGFClassifier(GaussianKernelClassifier):
     Parameters
     ----------
     total_weight : float or "auto", default="auto"
-        The sum W of the weights, below the number of neighbours: the larger, the smoother;
-        towards 0 it becomes the nearest neighbour. The more features, the smaller the best
-        one. "auto" takes the one, from 32 to 1/2048, with the least leave-one-out Brier score.
+        The sum W of the weights, below the number of neighbours. A larger sum gives smoother
+        probabilities; towards 0 the classifier becomes the nearest neighbour. The best sum falls
+        with the number of features. "auto" takes the one, from 32 to 1/2048, with the smallest
+        leave-one-out Brier score.
     n_neighbors : int or None, default=None
-        How many of the nearest training rows have a say. None is for all of them, which has
-        no jumps where neighbours change.
+        Number of nearest training rows that have a weight. None means all of them, for which the
+        probabilities are continuous.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        The classes in order.
+        Sorted labels.
     total_weight_ : float
-        The sum of weights in use.
+        Sum of the weights.
     n_features_in_ : int
-        The number of features of the training rows.
+        Number of features.
 
     Notes
     -----
     Far from all rows the bandwidth grows with the distance, and the probabilities tend to the
-    shares of the classes in the training rows. Where at least W training rows coincide with
-    a row, the bandwidth is 0, those rows alone vote, and the gradient is 0. Training on
-    one class gives that class with probability 1. Scale the features first.
+    shares of the classes in the training rows. Where at least W training rows coincide with a row,
+    the bandwidth is 0, these rows have all the weight, and the gradient is 0. With one class in
+    training its probability is 1. Scale the features first.
 
     Examples
     --------
@@ -159,8 +206,8 @@ class AGFClassifier(GaussianKernelClassifier):
         self.total_weight = total_weight
         self.n_neighbors = n_neighbors
 
-    def _choose_scope(self) -> Scope:
-        """Return which training rows have a say, and the sum of their weights."""
+    def _choose_scope(self) -> WeightScope:
+        """Return which training rows have a weight, and the sum of the weights."""
         self.total_weight_ = choose_total_weight(
             self._training,
             self._votes,
@@ -179,24 +226,24 @@ class KernelDensityClassifier(GaussianKernelClassifier):
     Parameters
     ----------
     bandwidth : float or "auto", default="auto"
-        The standard deviation of the kernel, in the units of the features. "auto" takes the
-        multiple, from 2 to 1/32, of Scott's rule for the spread within the classes that has
-        the least leave-one-out Brier score.
+        Standard deviation of the kernel, in the units of the features. "auto" takes the multiple,
+        from 2 to 1/32, of Scott's rule for the deviation within the classes that has the smallest
+        leave-one-out Brier score.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        The classes in order.
+        Sorted labels.
     bandwidth_ : float
-        The bandwidth in use.
+        Bandwidth.
     n_features_in_ : int
-        The number of features of the training rows.
+        Number of features.
 
     Notes
     -----
-    Sums of exponentials are taken relative to the largest: far from all rows, where each
-    density is zero in floating point, the class of the nearest row still has probability 1.
-    Training on one class gives that class with probability 1. Scale the features first.
+    Sums of exponentials are computed relative to the largest: far from all rows, where each density
+    is zero in floating point, the class of the nearest row has probability 1. With one class in
+    training its probability is 1. Scale the features first.
 
     Examples
     --------
@@ -210,8 +257,8 @@ class KernelDensityClassifier(GaussianKernelClassifier):
     def __init__(self, bandwidth: float | Literal["auto"] = "auto") -> None:
         self.bandwidth = bandwidth
 
-    def _choose_scope(self) -> Scope:
-        """Return that all training rows have a say, and the bandwidth."""
+    def _choose_scope(self) -> WeightScope:
+        """Return the scope of all training rows with the bandwidth."""
         if is_auto(self.bandwidth):
             check_enough_rows(self._training.n_rows)
             width = _choose_bandwidth(self._training, self._votes)
@@ -223,17 +270,17 @@ class KernelDensityClassifier(GaussianKernelClassifier):
 
 
 def _choose_bandwidth(training: TrainingRows, votes: Array) -> FixedWidth:
-    """Return the bandwidth with the least leave-one-out error."""
+    """Return the bandwidth with the smallest leave-one-out error."""
     exponent = -1 / (training.n_features + 4)
-    rule = _spread_within(training.rows, votes) * training.n_rows**exponent
-    widths = [FixedWidth(float(rule * factor)) for factor in FACTORS]
+    scott = _deviation_within(training.rows, votes) * training.n_rows**exponent
+    widths = [FixedWidth(float(scott * factor)) for factor in SCOTT_FACTORS]
     n_others = training.n_rows - 1
     errors = leave_one_out_errors(training, votes, widths=widths, n_others=n_others)
     return widths[int(np.argmin(errors))]
 
 
-def _spread_within(rows: Array, votes: Array) -> float:
-    """Return the deviation of a feature from its class mean, or of any length if that is 0."""
+def _deviation_within(rows: Array, votes: Array) -> float:
+    """Return the deviation from the class means; if it is 0 that from the mean, or else 1."""
     means = (votes.T @ rows) / votes.sum(axis=0)[:, None]
     within = float(np.sqrt(np.mean(np.square(rows - votes @ means))))
     return within or float(np.sqrt(np.mean(np.square(rows)))) or 1.0

@@ -1,4 +1,4 @@
-"""`AGFDensity`, `NeighborsDensity`."""
+"""Adaptive densities: `AGFDensity`, `NeighborsDensity`."""
 
 import math
 from typing import Any, Literal, Self
@@ -16,16 +16,40 @@ Array = NDArray[Any]
 
 
 class LocalDensity(DensityMixin, BaseEstimator):
-    """The common part of densities that adapt to the training rows around a row."""
+    """Base of densities that adapt to the training rows around a row."""
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:
-        """Store the training rows."""
+        """Store the training rows and choose the parameters left open.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Training rows.
+        y : object
+            Ignored.
+
+        Returns
+        -------
+        Self
+            The fitted density.
+        """
         self._training = TrainingRows.from_rows(validate_data(self, X, dtype=np.float64))
-        self._settle()
+        self._choose_parameters()
         return self
 
     def score_samples(self, X: ArrayLike) -> Array:
-        """Return the logarithm of the density at each row."""
+        """Return the logarithm of the density at each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            Log densities, infinite where the training rows that determine one coincide with a row.
+        """
         check_is_fitted(self)
         rows = validate_data(self, X, dtype=np.float64, reset=False)
         log_lengths = self._log_lengths(self._training.place(rows))
@@ -33,55 +57,68 @@ class LocalDensity(DensityMixin, BaseEstimator):
         return self._log_share() - self._training.n_features * log_lengths
 
     def score(self, X: ArrayLike, y: object = None) -> float:
-        """Return the log likelihood of rows: the sum of their log densities."""
+        """Return the log likelihood of rows: the sum of their log densities.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Rows.
+        y : object
+            Ignored.
+
+        Returns
+        -------
+        float
+            The log likelihood.
+        """
         return float(np.sum(self.score_samples(X)))
 
-    def _balance(self) -> float:
-        """Return the number of rows to look at, by the law of the least mean squared error."""
+    def _default_neighbours(self) -> float:
+        """Return the number of neighbours whose growth minimises the mean squared error."""
         power = min(0.5, 4 / (self._training.n_features + 4))
         return float(self._training.n_rows**power)
 
-    def _settle(self) -> None:
-        """Check the parameters and settle the ones left to the training rows."""
+    def _choose_parameters(self) -> None:
+        """Check the parameters and choose those given as "auto"."""
         raise NotImplementedError
 
     def _log_share(self) -> float:
-        """Return the logarithm of the share of rows that has a volume of its own."""
+        """Return the logarithm of the share of training rows in the volume around a row."""
         raise NotImplementedError
 
     def _log_lengths(self, placed: Array) -> Array:
-        """Return the logarithms of the edges of cubes of that volume, in the rows' frame."""
+        """Return the log edge lengths of cubes of that volume, in the training coordinates."""
         raise NotImplementedError
 
 
 class AGFDensity(LocalDensity):
     r"""Estimate a density with a Gaussian kernel whose bandwidth is solved at each row.
 
-    Narrow where rows are many and wide where they are few, so that the weights
-    :math:`w_i = \exp(-d_i^2 / 2 \sigma^2)` of the n training rows always add up to W; the
+    The bandwidth is narrow where the density is high and wide where it is low: the weights
+    :math:`w_i = \exp(-d_i^2 / 2 \sigma^2)` of the n training rows have the sum W at every row. The
     density in D dimensions is :math:`W / (n (2 \pi \sigma^2)^{D/2})`.
 
     Parameters
     ----------
     total_weight : float or "auto", default="auto"
-        The sum W of the weights, below the number of neighbours: the larger, the smoother.
-        "auto" is the power min(1/2, 4/(D + 4)) of the number of training rows, which balances
-        noise against smoothing, or half of ``n_neighbors`` if that is less.
+        The sum W of the weights, below the number of neighbours. A larger sum gives a smoother
+        density. "auto" is the power min(1/2, 4/(D + 4)) of the number of training rows, which
+        balances variance and bias, or half of ``n_neighbors`` if that is less.
     n_neighbors : int or None, default=None
-        How many of the nearest training rows have a weight; None is for all of them.
+        Number of nearest training rows that have a weight; None means all of them.
 
     Attributes
     ----------
     total_weight_ : float
-        The sum of weights in use.
+        Sum of the weights.
     n_features_in_ : int
-        The number of features of the training rows.
+        Number of features.
 
     Notes
     -----
     As with nearest neighbours, the density far away falls only with the inverse volume, so that
-    its integral over all space is not 1 and its likelihood does not tell the best W. Where at
-    least W training rows coincide with a row, the bandwidth is 0 and the density infinite.
+    its integral over all space is not 1, and W cannot be chosen by likelihood. Where at least W
+    training rows coincide with a row, the bandwidth is 0 and the density infinite.
 
     Examples
     --------
@@ -98,14 +135,14 @@ class AGFDensity(LocalDensity):
         self.total_weight = total_weight
         self.n_neighbors = n_neighbors
 
-    def _settle(self) -> None:
-        """Check the parameters and settle the ones left to the training rows."""
+    def _choose_parameters(self) -> None:
+        """Check the parameters and choose those given as "auto"."""
         n_available = self._training.n_rows
         if self.n_neighbors is not None:
             n_available = check_n_neighbors(self.n_neighbors, self._training.n_rows)
         if is_auto(self.total_weight):
             check_enough_rows(self._training.n_rows)
-            self.total_weight_ = min(self._balance(), n_available / 2)
+            self.total_weight_ = min(self._default_neighbours(), n_available / 2)
         else:
             self.total_weight_ = check_total_weight(self.total_weight, n_available)
         self._scope = adaptive_scope(self._training, self.total_weight_, self.n_neighbors)
@@ -126,21 +163,21 @@ class AGFDensity(LocalDensity):
 class NeighborsDensity(LocalDensity):
     r"""Estimate a density from the distance of the k-th nearest training row.
 
-    The ball around a row that just holds k of the n training rows has the volume
+    The smallest ball around a row that contains k of the n training rows has the volume
     :math:`V_k`; the density is :math:`k / (n V_k)`.
 
     Parameters
     ----------
     n_neighbors : int or "auto", default="auto"
-        The number k of neighbours. "auto" is the power min(1/2, 4/(D + 4)) of the number of
+        Number k of neighbours. "auto" is the power min(1/2, 4/(D + 4)) of the number of
         training rows, rounded up.
 
     Attributes
     ----------
     n_neighbors_ : int
-        The number of neighbours in use.
+        Number of neighbours.
     n_features_in_ : int
-        The number of features of the training rows.
+        Number of features.
 
     Notes
     -----
@@ -157,11 +194,11 @@ class NeighborsDensity(LocalDensity):
     def __init__(self, n_neighbors: int | Literal["auto"] = "auto") -> None:
         self.n_neighbors = n_neighbors
 
-    def _settle(self) -> None:
-        """Check the number of neighbours, or settle it."""
+    def _choose_parameters(self) -> None:
+        """Check the number of neighbours, or choose it."""
         n_rows = self._training.n_rows
         if is_auto(self.n_neighbors):
-            self.n_neighbors_ = math.ceil(self._balance())
+            self.n_neighbors_ = math.ceil(self._default_neighbours())
         else:
             self.n_neighbors_ = check_n_neighbors(self.n_neighbors, n_rows, unset="auto")
 

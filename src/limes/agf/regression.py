@@ -1,4 +1,4 @@
-"""`AGFRegressor`."""
+"""Regression with weights of adaptive bandwidth: `AGFRegressor`."""
 
 from typing import Any, Literal, Self
 
@@ -14,31 +14,31 @@ Array = NDArray[Any]
 
 
 class AGFRegressor(RegressorMixin, BaseEstimator):
-    r"""Predict the mean of the training rows around a row, with weights of adaptive width.
+    r"""Predict the weighted mean of the training targets, with weights of adaptive bandwidth.
 
-    Each training row weighs :math:`w_i = \exp(-d_i^2 / 2 \sigma^2)`, the bandwidth solved anew
-    at each row so that :math:`\sum_i w_i = W`; the prediction is :math:`\sum_i w_i y_i / W`.
+    Each training row weighs :math:`w_i = \exp(-d_i^2 / 2 \sigma^2)`, the bandwidth being solved at
+    each row so that :math:`\sum_i w_i = W`; the prediction is :math:`\sum_i w_i y_i / W`.
 
     Parameters
     ----------
     total_weight : float or "auto", default="auto"
-        The sum W of the weights, below the number of neighbours: the larger, the smoother;
-        towards 0 it becomes the nearest neighbour. "auto" takes the one, from 32 to 1/2048, with
-        the least leave-one-out squared error.
+        The sum W of the weights, below the number of neighbours. A larger sum gives smoother
+        predictions; towards 0 they become those of the nearest neighbour. "auto" takes the one,
+        from 32 to 1/2048, with the smallest leave-one-out squared error.
     n_neighbors : int or None, default=None
-        How many of the nearest training rows have a say; None is for all of them.
+        Number of nearest training rows that have a weight; None means all of them.
 
     Attributes
     ----------
     total_weight_ : float
-        The sum of weights in use.
+        Sum of the weights.
     n_features_in_ : int
-        The number of features of the training rows.
+        Number of features.
 
     Notes
     -----
-    Far from all rows the predictions tend to the mean of the training rows. Where at least W
-    training rows coincide with a row, their plain mean is predicted.
+    Far from all rows the predictions tend to the mean of the training targets. Where at least W
+    training rows coincide with a row, the unweighted mean of their targets is predicted.
 
     Examples
     --------
@@ -63,7 +63,7 @@ class AGFRegressor(RegressorMixin, BaseEstimator):
         X : array-like of shape (n_rows, n_features)
             Training rows.
         y : array-like of shape (n_rows,) or (n_rows, n_targets)
-            The values to predict.
+            Targets.
 
         Returns
         -------
@@ -96,7 +96,7 @@ class AGFRegressor(RegressorMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n_rows,) or (n_rows, n_targets)
-            The weighted means of the training values.
+            Weighted means of the training targets.
         """
         check_is_fitted(self)
         placed = self._training.place(validate_data(self, X, dtype=np.float64, reset=False))
@@ -106,7 +106,7 @@ class AGFRegressor(RegressorMixin, BaseEstimator):
         return predictions
 
     def __sklearn_tags__(self) -> Any:
-        """Declare that several targets can be predicted at once."""
+        """Declare that several targets are supported."""
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags

@@ -1,4 +1,4 @@
-"""Check or choose total weight and bandwidth."""
+"""Check or choose total weight and number of neighbours."""
 
 import math
 from collections.abc import Sequence
@@ -19,14 +19,14 @@ from limes.agf.neighbours import (
 )
 
 Array = NDArray[Any]
-# A few hundred rows tell the candidates apart; fewer of many training rows, to bound the fit.
-MOST_PILOT_ROWS, FEWEST_PILOT_ROWS, N_PILOT_DISTANCES = 256, 64, 2**22
-# From a wide mean (few features) to nearest neighbour (many); the widest wins a tie.
+# Rows that leave-one-out errors are computed on: fewer of many training rows, to limit the time.
+MAX_PILOT_ROWS, MIN_PILOT_ROWS, N_PILOT_DISTANCES = 256, 64, 2**22
+# From a wide mean (best for few features) to the nearest neighbour (many); the widest wins a tie.
 TOTAL_WEIGHTS = tuple(32 * 4.0**-power for power in range(9))
 
 
 def check_n_neighbors(n_neighbors: Any, n_rows: int, *, unset: Any = None) -> int:
-    """Return a number of neighbours that the training rows can give."""
+    """Return a number of neighbours, checked against the number of training rows."""
     if not _is_a(n_neighbors, Integral):
         raise TypeError(f"n_neighbors must be a whole number or {unset!r}, got {n_neighbors!r}.")
     if not 1 <= n_neighbors <= n_rows:
@@ -38,7 +38,7 @@ def check_n_neighbors(n_neighbors: Any, n_rows: int, *, unset: Any = None) -> in
 
 
 def check_total_weight(total_weight: Any, n_neighbors: int) -> float:
-    """Return a sum of weights that the neighbours of a row can reach."""
+    """Return a sum of weights, checked against the number of neighbours."""
     weight = check_positive("total_weight", total_weight)
     if weight >= n_neighbors:
         raise ValueError(
@@ -49,7 +49,7 @@ def check_total_weight(total_weight: Any, n_neighbors: int) -> float:
 
 
 def check_positive(name: str, value: Any) -> float:
-    """Return a positive, finite number."""
+    """Return a parameter as a positive, finite number."""
     if not _is_a(value, Real):
         raise TypeError(f"{name} must be a number or 'auto', got {value!r}.")
     if not 0 < value < math.inf:
@@ -58,7 +58,7 @@ def check_positive(name: str, value: Any) -> float:
 
 
 def check_enough_rows(n_rows: int) -> None:
-    """Refuse a single training row: how wide its surroundings are cannot be told from it."""
+    """Raise an error for a single training row, which determines no bandwidth."""
     if n_rows < 2:
         raise ValueError(
             f"A bandwidth chosen by 'auto' needs at least 2 training rows, got n_samples={n_rows}. "
@@ -67,19 +67,19 @@ def check_enough_rows(n_rows: int) -> None:
 
 
 def is_auto(value: Any) -> bool:
-    """Tell whether a parameter asks for a value chosen from the training rows."""
+    """Return whether a parameter is to be chosen from the training rows."""
     return isinstance(value, str) and value == "auto"
 
 
 def _is_a(value: Any, kind: type) -> bool:
-    """Tell whether a value is a number of this kind: True and False are not."""
+    """Return whether a value is a number of this kind, True and False excluded."""
     return isinstance(value, kind) and not isinstance(value, bool | np.bool_)
 
 
 def choose_total_weight(
     training: TrainingRows, targets: Array, *, total_weight: Any, n_neighbors: Any
 ) -> float:
-    """Return the sum of weights asked for, or that with the least error for "auto"."""
+    """Return the given sum of weights, or for "auto" that with the smallest error."""
     n_available = training.n_rows
     if n_neighbors is not None:
         n_available = check_n_neighbors(n_neighbors, training.n_rows)
@@ -92,9 +92,9 @@ def choose_total_weight(
 def leave_one_out_errors(
     training: TrainingRows, targets: Array, *, widths: Sequence[Width], n_others: int
 ) -> Array:
-    """Return the summed squared error of each width at rows that do not see themselves.
+    """Return the leave-one-out sum of squared errors of each width.
 
-    With one column a class, 1 for the rows of that class, it is the Brier score.
+    For one-hot targets, a column for each class, it is the Brier score up to a factor.
     """
     pilots = _pilot_rows(training.n_rows)
     errors = np.zeros(len(widths))
@@ -109,7 +109,7 @@ def leave_one_out_errors(
 
 
 def _choose_total_weight(training: TrainingRows, targets: Array, n_neighbors: int) -> float:
-    """Return the sum of weights with the least leave-one-out error."""
+    """Return the sum of weights with the smallest leave-one-out error."""
     n_others = min(n_neighbors, training.n_rows - 1)
     widths = [AdaptiveWidth(weight) for weight in TOTAL_WEIGHTS if weight < n_others]
     errors = leave_one_out_errors(training, targets, widths=widths, n_others=n_others)
@@ -117,6 +117,6 @@ def _choose_total_weight(training: TrainingRows, targets: Array, n_neighbors: in
 
 
 def _pilot_rows(n_rows: int) -> NDArray[np.intp]:
-    """Return evenly spaced rows: of rows in order of class, some of each large class."""
-    n_pilots = max(FEWEST_PILOT_ROWS, min(MOST_PILOT_ROWS, N_PILOT_DISTANCES // n_rows))
+    """Return evenly spaced rows; if rows are sorted by class, each large class is included."""
+    n_pilots = max(MIN_PILOT_ROWS, min(MAX_PILOT_ROWS, N_PILOT_DISTANCES // n_rows))
     return np.linspace(0, n_rows - 1, min(n_rows, n_pilots)).astype(np.intp)

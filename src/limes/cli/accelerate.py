@@ -1,153 +1,144 @@
-"""`limes accelerate`."""
+"""`limes accelerate`: replace a trained classifier by a fast one."""
 
 import argparse
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from limes.cli.main import add_command, add_jobs, add_output, add_rows, row_options
+from limes.cli.main import add_command, add_output, add_rows, add_threads, row_options
 from limes.cli.terminal import Progress, pairs, show, table
 
-# The command's words and the parameters of `limes.accelerate` that they set.
-SETTINGS = (
-    "scheme",
-    "n_borders",
-    "placement",
-    "blend",
-    "refine",
-    "border",
-    "threshold",
-    "tolerance",
-    "dtype",
-    "min_agreement",
-    "max_cost",
-    "max_time_us",
-    "max_bytes",
-)
+# The options that set a parameter of `limes.accelerate`: by the parameter, the flags and the
+# settings of the parser. Options that are not given leave the parameter at its default.
+MODEL_OPTIONS: dict[str, tuple[str, dict[str, Any]]] = {
+    "scheme": ("--scheme", {"help": "pairwise, one-vs-rest ...; default: chosen automatically"}),
+    "n_borders": (
+        "-n --borders",
+        {"type": int, "metavar": "N", "help": "number of border points of each map"},
+    ),
+    "placement": (
+        "--placement",
+        {"help": "pairs of rows to search between: random, near, mixed, dense; default: measured"},
+    ),
+    "blend": (
+        "--blend",
+        {"type": int, "metavar": "K", "help": "number of nearest points to average"},
+    ),
+    "refine": (
+        "--no-refine",
+        {"action": "store_false", "default": None, "help": "do not train the points"},
+    ),
+    "border": (
+        "--border",
+        {"help": "predict: where labels change; probability: as svm-predict -b 1"},
+    ),
+    "threshold": (
+        "--threshold",
+        {"type": float, "help": "difference in probability at the border"},
+    ),
+    "tolerance": (
+        "--tolerance",
+        {"type": float, "help": "largest decision value of a border point"},
+    ),
+    "dtype": ("--dtype", {"help": "precision of prediction: float32 or float64"}),
+}
+LIMIT_OPTIONS: dict[str, tuple[str, dict[str, Any]]] = {
+    "min_agreement": (
+        "--min-agreement",
+        {"type": float, "metavar": "SHARE", "help": "share of rows with the source's label"},
+    ),
+    "max_cost": ("--max-cost", {"type": int, "metavar": "N", "help": "multiply-adds per row"}),
+    "max_time_us": (
+        "--max-time-us",
+        {"type": float, "metavar": "US", "help": "microseconds per row"},
+    ),
+    "max_bytes": (
+        "--max-bytes",
+        {"type": int, "metavar": "N", "help": "size of the points and linear functions"},
+    ),
+}
 
 
-def add_parser(jobs: Any) -> None:
-    """Describe the job."""
+def add_parser(commands: Any) -> None:
+    """Add the command to the parser."""
     parser = add_command(
-        jobs,
+        commands,
         "accelerate",
         help="turn a trained classifier into a fast one",
-        description="Find the borders of a trained classifier and write them as a fast one with "
-        "the same answers.\nThe model is one of svm-train or of limes train; the rows are best "
-        "those that it was trained on.",
+        description="Fit a fast classifier that predicts the labels of a trained one.\nThe model "
+        "is one of svm-train or of limes train; the rows should be those that it was trained on.",
         example="limes accelerate sat.model sat.svm -o sat.limes",
     )
     parser.add_argument("model", metavar="MODEL", type=Path, help="trained classifier")
     add_rows(parser, help="file of rows like those to be predicted")
-    add_output(parser, help="file to write, such as fast.limes")
-    _add_settings(parser.add_argument_group("borders"))
-    _add_targets(parser.add_argument_group("what the fast one must keep to"))
-    add_jobs(parser)
+    add_output(parser, help="output file, such as fast.limes")
+    for title, options in (("model", MODEL_OPTIONS), ("limits of the model", LIMIT_OPTIONS)):
+        group = parser.add_argument_group(title)
+        for name, (flags, settings) in options.items():
+            group.add_argument(*flags.split(), dest=name, **settings)
+    parser.add_argument("--seed", type=int, default=0, help="default: %(default)s")
+    add_threads(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Find borders and write them."""
+    """Fit the fast classifier and write it."""
     from limes.classifier import accelerate
 
     source, X, y, names = _read(args)
-    settings = {name: getattr(args, name) for name in SETTINGS if getattr(args, name) is not None}
-    with Progress("finding borders"):
-        fast = accelerate(source.model, X, y, random_state=args.seed, n_jobs=args.jobs, **settings)
-    _set_names(fast, names)
+    given = {name: getattr(args, name) for name in (*MODEL_OPTIONS, *LIMIT_OPTIONS)}
+    parameters = {name: value for name, value in given.items() if value is not None}
+    with Progress("fitting"):
+        fast = accelerate(
+            source.model, X, y, random_state=args.seed, n_jobs=args.jobs, **parameters
+        )
+    fast = _with_names(fast, names)
     fast.save(args.output)
     result = {"model": str(args.output), **_describe(fast, args.output)}
-    trials = [asdict(trial) for trial in getattr(fast, "tradeoff_", [])]
-    text = "\n\n".join(filter(None, [pairs(result.items()), _trials_text(trials)]))
-    show({**result, "tradeoff": trials}, text, as_json=args.json)
+    candidates = [asdict(candidate) for candidate in fast.candidates_]
+    text = "\n\n".join(filter(None, [pairs(result.items()), _candidates_text(candidates)]))
+    show({**result, "candidates": candidates}, text, as_json=args.json)
     return 0
 
 
-def _add_settings(group: Any) -> None:
-    """Add what decides the borders."""
-    group.add_argument("--scheme", help="pairwise, one-vs-rest ...; chosen for you if not given")
-    group.add_argument(
-        "-n", "--borders", dest="n_borders", type=int, metavar="N", help="border points a map"
-    )
-    group.add_argument(
-        "--placement", help="between which rows to search: random, near, mixed, dense; or measured"
-    )
-    group.add_argument("--blend", type=int, metavar="K", help="nearest points that are averaged")
-    group.add_argument(
-        "--no-refine", dest="refine", action="store_false", default=None, help="do not fit the map"
-    )
-    group.add_argument(
-        "--border", help="predict: where labels change; probability: as svm-predict -b 1"
-    )
-    group.add_argument("--threshold", type=float, help="difference in probability at the border")
-    group.add_argument("--tolerance", type=float, help="of a border point's decision value")
-    group.add_argument("--dtype", help="precision of prediction: float32 or float64")
-    group.add_argument("--seed", type=int, default=0, help="default: %(default)s")
-
-
-def _add_targets(group: Any) -> None:
-    """Add what is asked of a map whose number of points is left open."""
-    group.add_argument(
-        "--min-agreement", type=float, metavar="SHARE", help="of rows with the source's label"
-    )
-    group.add_argument("--max-cost", type=int, metavar="N", help="multiply-adds a row")
-    group.add_argument("--max-time-us", type=float, metavar="US", help="microseconds a row")
-    group.add_argument("--max-bytes", type=int, metavar="N", help="of points and functions")
-
-
 def _read(args: argparse.Namespace) -> tuple[Any, Any, Any, tuple[str, ...] | None]:
-    """Read the model and the rows."""
+    """Return the source, the rows, their labels and the names of their features."""
     from limes.cli.models import open_model
     from limes.files import read_rows
 
     source = open_model(args.model, n_features=args.features)
     if source.kind == "borders":
-        raise ValueError(f"{source.path}: expected a slow classifier, found borders already.")
-    width = source.width_of_rows(args.features)
+        raise ValueError(f"{source.path}: expected a slow classifier, found a fast one.")
+    n_features = source.n_features_of_text(args.features)
     with Progress(f"reading {args.rows}"):
         X, y, names = read_rows(
-            args.rows, row_options(args, n_features=width, expected=source.names)
+            args.rows, row_options(args, n_features=n_features, expected=source.names)
         )
-    source, X = source.take(X, args.rows)
-    return source, X, _known_labels(y, source.classes), names or source.names
+    source, X = source.align(X, args.rows)
+    return source, X, _labels_of_source(y, source.classes), names or source.names
 
 
-def _trials_text(trials: list[dict[str, Any]]) -> str:
-    """Return what was tried as a table, the one chosen marked; nothing where that is all."""
-    if len(trials) < 2:
-        return ""
-    heads = ("scheme", "", "border points", "blend", "cost", "agreement", "U.C. lost")
-    lines = [
-        (
-            trial["scheme"],
-            "chosen" if trial["is_chosen"] else "",
-            *(str(trial[key]) for key in ("n_borders", "blend", "cost")),
-            f"{trial['agreement']:.4f}",
-            # No minus before a zero.
-            f"{round(trial['lost'], 4) + 0.0:.4f}",
-        )
-        for trial in trials
-    ]
-    return table([heads, *lines], n_left=2)
-
-
-def _known_labels(y: Any, classes: Any) -> Any:
-    """Return the labels where all are classes of the source: they only help."""
+def _labels_of_source(y: Any, classes: Any) -> Any:
+    """Return the labels if all are classes of the source, else None: they are optional."""
     import numpy as np
 
     return y if y is not None and np.isin(y, classes).all() else None
 
 
-def _set_names(fast: Any, names: tuple[str, ...] | None) -> None:
-    """Keep the names of the columns, as a fit on a table would have done."""
+def _with_names(fast: Any, names: tuple[str, ...] | None) -> Any:
+    """Return the classifier with the names of its features, as after a fit on a table."""
     import numpy as np
 
-    if names is not None:
-        fast.feature_names_in_ = np.array(names, dtype=object)
+    from limes.classifier import BordersClassifier
+
+    if names is None:
+        return fast
+    model = replace(fast.model_, feature_names=np.array(names, dtype=object))
+    return BordersClassifier.from_model(model).set_params(**fast.get_params(deep=False))
 
 
 def _describe(fast: Any, path: Path) -> dict[str, Any]:
-    """Return what was found."""
+    """Return facts about the fast classifier and its file."""
     return {
         "scheme": fast.scheme_.name,
         **({"placement": fast.placement_} if fast.placement_ else {}),
@@ -158,3 +149,22 @@ def _describe(fast: Any, path: Path) -> dict[str, Any]:
         "agreement": float(fast.agreement_),
         "n_bytes": path.stat().st_size if path.is_file() else 0,
     }
+
+
+def _candidates_text(candidates: list[dict[str, Any]]) -> str:
+    """Return the candidates as a table, the selected one marked; nothing if there is only one."""
+    if len(candidates) < 2:
+        return ""
+    header = ("scheme", "", "border points", "blend", "cost", "agreement", "skill loss")
+    lines = [
+        (
+            candidate["scheme"],
+            "selected" if candidate["is_selected"] else "",
+            *(str(candidate[key]) for key in ("n_borders", "blend", "cost")),
+            f"{candidate['agreement']:.4f}",
+            # Adding zero turns -0.0 into 0.0.
+            f"{round(candidate['skill_loss'], 4) + 0.0:.4f}",
+        )
+        for candidate in candidates
+    ]
+    return table([header, *lines], n_left=2)

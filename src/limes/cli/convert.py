@@ -1,4 +1,4 @@
-"""`limes convert`."""
+"""`limes convert`: write a file of rows in another format."""
 
 import argparse
 from pathlib import Path
@@ -8,13 +8,13 @@ from limes.cli.main import add_command, add_rows, row_options
 from limes.cli.terminal import Progress, show
 
 
-def add_parser(jobs: Any) -> None:
-    """Describe the job."""
+def add_parser(commands: Any) -> None:
+    """Add the command to the parser."""
     parser = add_command(
-        jobs,
+        commands,
         "convert",
         help="write a file of rows in another format",
-        description="Copy rows from one format to another, in pieces: the file may be larger than "
+        description="Copy rows from one format to another, in batches: the file may be larger than "
         "memory.\nFormats: LIBSVM text and CSV (also .gz, .bz2, .xz), Parquet, Arrow or Feather, "
         ".npy, .npz, libAGF's .vec and .cls.",
         example="limes convert rows.csv rows.svm --label class\n"
@@ -22,9 +22,9 @@ def add_parser(jobs: Any) -> None:
     )
     add_rows(parser)
     parser.add_argument(
-        "output", metavar="OUT", type=Path, help="file to write; - is standard output"
+        "output", metavar="OUT", type=Path, help="output file; - is standard output"
     )
-    parser.add_argument("--to", metavar="FORMAT", help="of the output; by its ending if not given")
+    parser.add_argument("--to", metavar="FORMAT", help="of the output; default: by its ending")
     parser.set_defaults(run=run)
 
 
@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _needs_scan(args: argparse.Namespace, read: str, written: str) -> bool:
-    """Tell whether the rows must be read once for what only the last of them may tell."""
+    """Return whether all rows must be read first, for their width or the type of their labels."""
     is_wide_enough = read != "libsvm" or written == "libsvm" or args.features is not None
     is_typed = read != "csv" or written not in ("parquet", "arrow") or str(args.rows) == "-"
     return not (is_wide_enough and is_typed)

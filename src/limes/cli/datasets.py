@@ -1,30 +1,32 @@
-"""`limes datasets`."""
+"""`limes datasets`: list the paper's datasets, or write one to files."""
 
 import argparse
 from pathlib import Path
 from typing import Any
 
 from limes.cli.main import add_command
-from limes.cli.terminal import show, table
+from limes.cli.terminal import Progress, show, table
 
 
-def add_parser(jobs: Any) -> None:
-    """Describe the job."""
+def add_parser(commands: Any) -> None:
+    """Add the command to the parser."""
     parser = add_command(
-        jobs,
+        commands,
         "datasets",
         help="list the paper's datasets, or write one to files",
-        description="List the paper's seventeen datasets with shape, kind, source and licence. "
-        "With a name, write its rows to\nfiles in any of the formats. Data are looked for in the "
-        "folder that LIMES_DATA names and in a cache, else fetched.",
+        description="List the paper's seventeen datasets with shape, type, source and licence. "
+        "With a name, write its rows to\nfiles of any format. Data are searched in the folder "
+        "LIMES_DATA and in a cache, else downloaded.",
         example="limes datasets\nlimes datasets sat --train sat.svm --test sat.t.svm",
     )
-    parser.add_argument("name", metavar="NAME", nargs="?", help="of a dataset; all if not given")
+    parser.add_argument("name", metavar="NAME", nargs="?", help="of a dataset, default: all")
     parser.add_argument("--train", metavar="OUT", type=Path, help="file for the training rows")
     parser.add_argument("--test", metavar="OUT", type=Path, help="file for the test rows")
     parser.add_argument("--scale", action="store_true", help="standardise by the training rows")
-    parser.add_argument("--offline", action="store_true", help="fetch nothing")
-    parser.add_argument("--seed", type=int, default=0, help="of a random split")
+    parser.add_argument("--offline", action="store_true", help="do not download")
+    parser.add_argument(
+        "--seed", type=int, default=0, help="of a random split, default: %(default)s"
+    )
     parser.set_defaults(run=run)
 
 
@@ -38,26 +40,27 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _list(args: argparse.Namespace) -> int:
-    """Print one line a dataset, or all that is known of one."""
+    """Print one line per dataset, or only that of one."""
     from limes.datasets import list_datasets
     from limes.datasets.catalogue import find_entry
 
-    wanted = None if args.name is None else find_entry(args.name).name
-    found = [one for one in list_datasets() if wanted in (None, one.name)]
-    lines = [_line(one) for one in found]
-    heads = ("name", "kind", "source", "licence", "here", "train", "test", "features", "classes")
-    text = table([heads, *lines], n_left=5)
-    notes = [f"{one.name}: {one.note}" for one in found if one.note]
-    result = [{**one._asdict(), "path": one.path and str(one.path)} for one in found]
+    name = None if args.name is None else find_entry(args.name).name
+    listings = [listing for listing in list_datasets() if name in (None, listing.name)]
+    header = ("name", "type", "source", "licence", "here", "train", "test", "features", "classes")
+    text = table([header, *map(_line, listings)], n_left=5)
+    notes = [f"{listing.name}: {listing.note}" for listing in listings if listing.note]
+    result = [
+        {**listing._asdict(), "path": listing.path and str(listing.path)} for listing in listings
+    ]
     show({"datasets": result}, "\n".join([text, "", *notes]).rstrip(), as_json=args.json)
     return 0
 
 
-def _line(one: Any) -> tuple[str, ...]:
+def _line(listing: Any) -> tuple[str, ...]:
     """Return the cells of one dataset."""
-    here = "part" if one.is_partial else "yes" if one.is_present else "no"
-    numbers = (one.n_train, one.n_test, one.n_features, one.n_classes)
-    return (one.name, one.kind, one.source, one.licence, here, *map(str, numbers))
+    here = "part" if listing.is_partial else "yes" if listing.is_present else "no"
+    numbers = (listing.n_train, listing.n_test, listing.n_features, listing.n_classes)
+    return (listing.name, listing.kind, listing.source, listing.licence, here, *map(str, numbers))
 
 
 def _write(args: argparse.Namespace) -> int:
@@ -65,7 +68,13 @@ def _write(args: argparse.Namespace) -> int:
     from limes.datasets import load
     from limes.files import create_rows
 
-    data = load(args.name, random_state=args.seed, can_download=not args.offline)
+    with Progress(f"loading {args.name}", unit="bytes") as progress:
+        data = load(
+            args.name,
+            random_state=args.seed,
+            can_download=not args.offline,
+            progress=progress.update,
+        )
     X_train, X_test = data.X_train, data.X_test
     if args.scale:
         from limes.libsvm.training import standardizer

@@ -1,4 +1,4 @@
-"""`limes demo`."""
+"""`limes demo`: accelerate two SVMs and draw the borders of one."""
 
 import argparse
 from pathlib import Path
@@ -7,12 +7,12 @@ from typing import Any
 from limes.cli.main import add_command
 
 
-def add_parser(jobs: Any) -> None:
-    """Describe the job."""
+def add_parser(commands: Any) -> None:
+    """Add the command to the parser."""
     parser = add_command(
-        jobs,
+        commands,
         "demo",
-        help="accelerate a support vector machine and draw its borders",
+        help="accelerate an SVM and draw its borders",
         description="Train, accelerate, compare and draw, on data that need no download.",
         example="limes demo -o borders.png",
     )
@@ -24,32 +24,32 @@ def add_parser(jobs: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Show the whole job."""
+    """Run the demonstration."""
     demonstrate(args.rows, args.output, as_json=args.json)
     return 0
 
 
 def demonstrate(n_rows: int, picture: Path, *, as_json: bool = False) -> None:
-    """Accelerate two support vector machines, print both comparisons, draw the first's borders."""
+    """Accelerate two SVMs, print both comparisons, and draw the borders of the first."""
     from limes.cli.terminal import Progress, show
 
-    with Progress("accelerating a machine of two classes"):
+    with Progress("accelerating an SVM with two classes"):
         first = _show_two_classes(n_rows, picture)
     if not as_json:
         print("Two classes in two dimensions (the synthetic example of the paper):\n")
-        print(f"{first}\n\nTheir borders are drawn in {picture}.\n")
-    with Progress("accelerating a machine of ten classes"):
+        print(f"{first}\n\nThe borders are drawn in {picture}.\n")
+    with Progress("accelerating an SVM with ten classes"):
         second = _show_digits()
     reports = {"sample_classes": first.to_dict(), "digits": second.to_dict()}
     show(
         {"picture": str(picture), **reports},
-        f"Ten handwritten digits, 64 pixels (scikit-learn's own data):\n\n{second}",
+        f"Ten handwritten digits, 64 pixels (the digits of scikit-learn):\n\n{second}",
         as_json=as_json,
     )
 
 
 def _show_two_classes(n_rows: int, picture: Path) -> Any:
-    """Accelerate a machine of two classes and draw its borders."""
+    """Accelerate an SVM with two classes and draw its borders."""
     from sklearn.svm import SVC
 
     from limes.classifier import accelerate
@@ -57,27 +57,27 @@ def _show_two_classes(n_rows: int, picture: Path) -> Any:
 
     X, y = sample_classes(n_rows, random_state=0)
     svc = SVC(C=10, gamma=10).fit(X, y)
-    # The paper's own scheme: its points lie on the border, where the eye looks for them.
+    # In the paper's scheme the points lie on the border, so that the picture explains the method.
     fast = accelerate(svc, X, scheme="pairwise", n_borders=100, random_state=0)
     _draw(fast, n_rows, picture)
     return fast.report(*sample_classes(20_000, random_state=1))
 
 
 def _draw(fast: Any, n_rows: int, picture: Path) -> None:
-    """Draw the borders over some rows."""
+    """Draw the borders and some rows."""
     from limes.datasets import sample_classes
     from limes.plotting import draw_borders, new_figure
 
     figure = new_figure(figsize=(7, 6), layout="constrained")
     axes = figure.subplots()
     draw_borders(fast, *sample_classes(min(n_rows, 1500), random_state=1), axes)
-    axes.set_title(f"{fast.n_borders_} border points stand in for the support vectors")
+    axes.set_title(f"{fast.n_borders_} border points replace the support vectors")
     axes.set_aspect("equal")
     figure.savefig(picture, dpi=150)
 
 
 def _show_digits() -> Any:
-    """Accelerate a machine of ten classes."""
+    """Accelerate an SVM with ten classes."""
     from sklearn.datasets import load_digits
     from sklearn.model_selection import train_test_split
     from sklearn.pipeline import make_pipeline

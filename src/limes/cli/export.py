@@ -1,4 +1,4 @@
-"""`limes export`."""
+"""`limes export`: write a fast classifier as ONNX, C or a libAGF model."""
 
 import argparse
 from pathlib import Path
@@ -10,39 +10,41 @@ from limes.cli.terminal import show
 TARGETS = ("onnx", "c", "libagf")
 
 
-def add_parser(jobs: Any) -> None:
-    """Describe the job."""
+def add_parser(commands: Any) -> None:
+    """Add the command to the parser."""
     parser = add_command(
-        jobs,
+        commands,
         "export",
         help="write a fast classifier as ONNX, C or a libAGF model",
         description="Write a fast classifier in another form, with the same labels: an ONNX model, "
-        "one C99 header\nwithout dependencies, or a text model for libAGF's classify_m.",
+        "a C99 header\nwithout dependencies, or a text model for libAGF's classify_m.",
         example="limes export sat.limes --to c -o sat.h",
     )
     parser.add_argument("model", metavar="MODEL", type=Path, help="fast classifier, a .limes file")
-    parser.add_argument("--to", choices=TARGETS, required=True, help="form to write")
-    add_output(parser, help="file to write")
-    parser.add_argument("--dtype", choices=("float32", "float64"), help="precision, of onnx and c")
+    parser.add_argument("--to", choices=TARGETS, required=True, help="form of the output")
+    add_output(parser, help="output file")
+    parser.add_argument("--dtype", choices=("float32", "float64"), help="precision of onnx and c")
+    parser.add_argument("--name", help="prefix of the names in C, default: the name of the model")
     parser.add_argument(
-        "--name", help="first part of the names in C; the model's name if not given"
+        "--max-bytes", type=int, metavar="N", help="largest size of the constants in C"
     )
-    parser.add_argument("--max-bytes", type=int, metavar="N", help="refuse larger constants in C")
     parser.add_argument(
-        "--scaled", action="store_true", help="libagf: for rows that are scaled as in training"
+        "--scaled",
+        action="store_true",
+        help="libagf: write the model for rows that are already scaled as in training",
     )
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the other form."""
+    """Export the classifier."""
     from limes.atomic import atomic_write
     from limes.cli.models import open_model
 
     opened = open_model(args.model)
     if opened.kind != "borders":
         raise ValueError(
-            f"{args.model}: expected a fast classifier: make one with limes accelerate."
+            f"{args.model}: expected a fast classifier, found another: use limes accelerate first."
         )
     data = WRITERS[args.to](opened.model, args)
     with atomic_write(args.output) as stream:
@@ -50,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
     result = {"output": str(args.output), "to": args.to, "n_bytes": len(data)}
     text = f"{args.output}: {len(data):,} bytes"
     if args.to == "c":
-        result["n_constant_bytes"] = n_constants = _constants(opened.model, args)
+        result["n_constant_bytes"] = n_constants = _constant_bytes(opened.model, args)
         text += f" of text; in a program {n_constants:,} bytes of constants"
     show(result, text, as_json=args.json)
     return 0
@@ -71,11 +73,10 @@ def _c(fast: Any, args: argparse.Namespace) -> bytes:
     return to_c(fast, name=name, max_bytes=args.max_bytes, **_precision(args)).encode()
 
 
-def _constants(fast: Any, args: argparse.Namespace) -> int:
-    """Return the bytes that a C header takes in a program."""
-    from limes.export.c import constant_bytes
-
-    return constant_bytes(fast, **_precision(args))
+def _identifier(path: Path) -> str:
+    """Return the name of a file as an identifier of C."""
+    name = "".join(c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in path.stem)
+    return name if name and not name[0].isdigit() else f"model_{name}"
 
 
 def _libagf(fast: Any, args: argparse.Namespace) -> bytes:
@@ -85,15 +86,16 @@ def _libagf(fast: Any, args: argparse.Namespace) -> bytes:
     return to_libagf(fast, scaled=args.scaled).encode()
 
 
-WRITERS = {"onnx": _onnx, "c": _c, "libagf": _libagf}
-
-
 def _precision(args: argparse.Namespace) -> dict[str, str]:
-    """Return the precision where the user asked for one."""
+    """Return the precision if the user gave one."""
     return {} if args.dtype is None else {"dtype": args.dtype}
 
 
-def _identifier(path: Path) -> str:
-    """Return a file's name as C can have it."""
-    name = "".join(c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in path.stem)
-    return name if name and not name[0].isdigit() else f"model_{name}"
+WRITERS = {"onnx": _onnx, "c": _c, "libagf": _libagf}
+
+
+def _constant_bytes(fast: Any, args: argparse.Namespace) -> int:
+    """Return the size of the constants of a C header in a program."""
+    from limes.export.c import constant_bytes
+
+    return constant_bytes(fast, **_precision(args))

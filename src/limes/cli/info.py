@@ -1,4 +1,4 @@
-"""`limes info`."""
+"""`limes info`: describe a model or a file of rows."""
 
 import argparse
 import math
@@ -8,19 +8,19 @@ from typing import Any
 from limes.cli.main import add_command, add_rows, row_options
 from limes.cli.terminal import Progress, pairs, show
 
-# Labels listed one by one; more are only counted.
+# Most labels that are listed; more are only counted.
 MAX_LISTED = 30
-MODEL_FRONTS = (b"\x89LIMES", b"svm_type", b"kernel_type", b"1v1", b"1vR", b"ADJ")
+MODEL_PREAMBLES = (b"\x89LIMES", b"svm_type", b"kernel_type", b"1v1", b"1vR", b"ADJ")
 
 
-def add_parser(jobs: Any) -> None:
-    """Describe the job."""
+def add_parser(commands: Any) -> None:
+    """Add the command to the parser."""
     parser = add_command(
-        jobs,
+        commands,
         "info",
-        help="tell what a model or a file of rows is",
-        description="Print what is known of a model (classes, features, border points or support "
-        "vectors, cost of a row)\nor of a file of rows (format, shape, rows of each class).",
+        help="describe a model or a file of rows",
+        description="Print facts about a model (classes, features, border points or support "
+        "vectors, cost per row)\nor about a file of rows (format, shape, rows of each class).",
         example="limes info sat.limes\nlimes info rows.csv --label class --json",
     )
     add_rows(parser, help="model or file of rows", metavar="FILE")
@@ -28,7 +28,7 @@ def add_parser(jobs: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print what a file is."""
+    """Describe a file."""
     facts = _describe_model(args.rows) if _is_model(args.rows) else _describe_rows(args)
     text = pairs((name.replace("_", " "), _text(value)) for name, value in facts.items())
     show({"file": str(args.rows), **facts}, text, as_json=args.json)
@@ -36,16 +36,16 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _is_model(path: Path) -> bool:
-    """Tell by its first bytes whether a file is a model."""
+    """Return whether a file is a model, by its first bytes."""
     if str(path) == "-":
         return False
     with path.open("rb") as stream:
-        front = stream.read(64)
-    return front.lstrip().startswith(MODEL_FRONTS)
+        preamble = stream.read(64)
+    return preamble.lstrip().startswith(MODEL_PREAMBLES)
 
 
 def _describe_model(path: Path) -> dict[str, Any]:
-    """Return what is known of a model."""
+    """Return facts about a model."""
     from limes.cli.models import open_model
 
     opened = open_model(path)
@@ -66,12 +66,12 @@ def _describe_model(path: Path) -> dict[str, Any]:
     return {
         **facts,
         **(_describe_borders(model) if opened.kind == "borders" else {}),
-        **_describe_machine(model),
+        **_describe_svm(model),
     }
 
 
 def _describe_borders(fast: Any) -> dict[str, Any]:
-    """Return what is known of borders."""
+    """Return facts about a fast classifier."""
     facts = {
         "scheme": fast.scheme_.name,
         "n_maps": len(fast.scheme_.maps),
@@ -81,15 +81,15 @@ def _describe_borders(fast: Any) -> dict[str, Any]:
     if getattr(fast, "placement_", None):
         facts["placement"] = fast.placement_
     for name in ("agreement_", "agreement_error_"):
-        # Not known of a libAGF model, nor of one whose fit had no rows to keep aside.
+        # Not known of a libAGF model, nor of one that was fitted without held-out rows.
         if math.isfinite(value := getattr(fast, name, math.nan)):
             facts[name.rstrip("_")] = float(value)
     return facts
 
 
-def _describe_machine(model: Any) -> dict[str, Any]:
-    """Return what is known of a support vector machine, nothing of another classifier."""
-    svm = getattr(model, "machine", None)
+def _describe_svm(model: Any) -> dict[str, Any]:
+    """Return facts about an SVM, nothing for another classifier."""
+    svm = getattr(model, "svm", None)
     if svm is None:
         return {}
     kernel = svm.kernel
@@ -112,7 +112,7 @@ def _describe_machine(model: Any) -> dict[str, Any]:
 
 
 def _describe_rows(args: argparse.Namespace) -> dict[str, Any]:
-    """Return what a file of rows holds, once all of it is read."""
+    """Return facts about a file of rows, after reading all of it."""
     from limes.files import LabelCollector, open_rows
 
     n_rows = n_features = n_values = 0
@@ -153,17 +153,13 @@ def _describe_labels(labels: Any) -> dict[str, Any]:
 
 
 def _text(value: Any) -> str:
-    """Write a value for a person."""
+    """Return a value as text."""
     if isinstance(value, dict):
-        return ", ".join(f"{key}: {one}" for key, one in value.items())
+        return ", ".join(f"{key}: {item}" for key, item in value.items())
     if isinstance(value, list):
         return ", ".join(map(str, value))
     if isinstance(value, bool) or value is None:
         return {True: "yes", False: "no", None: "none"}[value]
-    return (
-        f"{value:,}"
-        if isinstance(value, int)
-        else f"{value:.6g}"
-        if isinstance(value, float)
-        else value
-    )
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -1,4 +1,4 @@
-"""Open any model file."""
+"""Open model files of any kind."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,8 +11,8 @@ from limes.libsvm import LibsvmClassifier, read_libsvm_model
 from limes.model.container import MAGIC
 from limes.source_file import is_source, read_source
 
-# Bytes of a file that are enough to know what it is.
-FRONT_BYTES = 64
+# Bytes of a file by which its kind is recognised.
+PREAMBLE_BYTES = 64
 LIBAGF_TYPES = (b"1v1", b"1vR", b"ADJ")
 
 
@@ -20,18 +20,17 @@ LIBAGF_TYPES = (b"1v1", b"1vR", b"ADJ")
 class OpenModel:
     """A classifier from a file."""
 
-    # The file.
     path: Path
-    # What it holds.
+    # "borders" for a fast classifier, "libsvm" for a LIBSVM model, "source" for others.
     kind: str
-    # Fitted.
+    # The fitted classifier.
     model: Any
-    # Names of the features, where it was trained on a table.
+    # Names of the features, if it was trained on a table.
     names: tuple[str, ...] | None = None
 
     @property
     def classes(self) -> NDArray[Any]:
-        """The labels."""
+        """The labels, sorted."""
         return self.model.classes_
 
     @property
@@ -41,63 +40,62 @@ class OpenModel:
 
     @property
     def has_probabilities(self) -> bool:
-        """Whether it gives probabilities."""
+        """Whether it predicts probabilities."""
         return hasattr(self.model, "predict_proba")
 
     @property
     def takes_sparse(self) -> bool:
-        """Whether it takes sparse rows as they are."""
+        """Whether it accepts sparse rows."""
         from sklearn.utils import get_tags
 
         return bool(get_tags(self.model).input_tags.sparse)
 
-    def width_of_rows(self, said: int | None) -> int | None:
-        """Return the features of a row of LIBSVM text; None where the text may name more.
+    def n_features_of_text(self, given: int | None) -> int | None:
+        """Return the number of features to read from LIBSVM text; None means as many as it has.
 
-        A LIBSVM model knows only the features that are not zero in some support vector.
+        A LIBSVM model stores only features that are not zero in some support vector.
         """
-        return said if said is not None or self.kind == "libsvm" else self.n_features
+        return given if given is not None or self.kind == "libsvm" else self.n_features
 
-    def take(self, X: Any, rows: Path) -> tuple["OpenModel", Any]:
-        """Return the model and rows with as many features as each other."""
-        model, n_found = self, X.shape[1]
-        if n_found > self.n_features and self.kind == "libsvm":
-            model = open_model(self.path, n_features=n_found)
-        if sparse.issparse(X) and n_found < model.n_features:
+    def align(self, X: Any, rows: Path) -> tuple["OpenModel", Any]:
+        """Return the model and the rows with the same number of features."""
+        model, n_given = self, X.shape[1]
+        if n_given > self.n_features and self.kind == "libsvm":
+            model = open_model(self.path, n_features=n_given)
+        if sparse.issparse(X) and n_given < model.n_features:
             X.resize(X.shape[0], model.n_features)
         if X.shape[1] != model.n_features:
             raise ValueError(
-                f"{rows}: expected rows of {model.n_features} features, as {self.path} takes, "
-                f"found {n_found}: name the label's column with --label, or the features with "
-                "--columns."
+                f"{rows}: expected rows of {model.n_features} features, as in {self.path}, found "
+                f"{n_given}: name the label's column with --label, or the features with --columns."
             )
-        is_taken = model.takes_sparse or not sparse.issparse(X)
-        return model, X if is_taken else X.toarray()
+        is_accepted = model.takes_sparse or not sparse.issparse(X)
+        return model, X if is_accepted else X.toarray()
 
     def use_threads(self, n_jobs: int) -> None:
-        """Let predictions use so many threads, where they use any."""
+        """Set the number of threads, if the model has threads."""
         if self.kind == "borders":
             self.model.set_params(n_jobs=n_jobs)
 
 
 def open_model(path: Path, *, n_features: int | None = None) -> OpenModel:
-    """Read a model file of any kind, whatever its name."""
+    """Read a model file of any kind, recognised by its first bytes."""
     with path.open("rb") as stream:
-        front = stream.read(FRONT_BYTES)
-    if front.startswith(MAGIC):
-        return _open_own(path)
-    if front.split(maxsplit=1)[:1] in ([word] for word in LIBAGF_TYPES):
+        preamble = stream.read(PREAMBLE_BYTES)
+    if preamble.startswith(MAGIC):
+        return _open_limes(path)
+    if preamble.split(maxsplit=1)[:1] in ([word] for word in LIBAGF_TYPES):
         return _open_libagf(path)
-    if front.lstrip().startswith((b"svm_type", b"kernel_type")):
+    if preamble.lstrip().startswith((b"svm_type", b"kernel_type")):
         return OpenModel(path, "libsvm", _read_libsvm(path, n_features))
     raise ValueError(
-        f"{path}, byte 0: expected a model: a .limes file, a LIBSVM or libAGF model, or what limes "
-        f"train wrote; found {_shown(front)}."
+        f"{path}, byte 0: expected a model: a .limes file, a LIBSVM or libAGF model, or a file of "
+        f"limes train; found {_describe_preamble(preamble)}."
     )
 
 
-def _open_own(path: Path) -> OpenModel:
-    """Open a file of our own form."""
+def _open_limes(path: Path) -> OpenModel:
+    """Open a fast classifier, or a source that limes train wrote."""
     if is_source(path):
         model, names = read_source(path)
         return OpenModel(path, "source", model, names)
@@ -109,7 +107,7 @@ def _open_own(path: Path) -> OpenModel:
 
 
 def _open_libagf(path: Path) -> OpenModel:
-    """Open a text model of libAGF's programs."""
+    """Open a text model of libAGF."""
     from limes.export.libagf import read_libagf_model
 
     return OpenModel(path, "borders", read_libagf_model(path))
@@ -123,8 +121,8 @@ def _read_libsvm(path: Path, n_features: int | None) -> LibsvmClassifier:
     return read_libsvm_model(path, n_features=n_features)
 
 
-def _shown(front: bytes) -> str:
-    """Say what a file seems to be."""
-    if front.startswith((b"\x80\x03", b"\x80\x04", b"\x80\x05", b"\x78\x9c", b"\x78\x01")):
-        return "a pickle, which is not read since it could run anything"
-    return repr(front[:20]) if front else "an empty file"
+def _describe_preamble(preamble: bytes) -> str:
+    """Return what a file seems to be."""
+    if preamble.startswith((b"\x80\x03", b"\x80\x04", b"\x80\x05", b"\x78\x9c", b"\x78\x01")):
+        return "a pickle, which is not read because it could execute code"
+    return repr(preamble[:20]) if preamble else "an empty file"

@@ -10,20 +10,20 @@ from limes.cli.main import add_command
 from limes.cli.terminal import Progress, show
 
 if TYPE_CHECKING:
-    from limes.research.paper.rows import Row
-    from limes.research.paper.table import Table
+    from limes.research.paper.plan import TrialRow
+    from limes.research.table import Table
 
 
-# The experiments that a table is drawn from; those that are not here need none.
-OF_TABLE = {
+# The experiments that a table is made from; tables that are not here need none.
+EXPERIMENTS_OF_TABLE = {
     "results": ("results",),
     "sizes": ("results",),
     "subsampled": ("results", "subsampled"),
     "verdicts": ("results", "subsampled"),
     "agf": ("results",),
 }
-TABLES = ("datasets", "parameters", *OF_TABLE)
-# Those of limes.paper.plan, which takes long to import; a test keeps them the same.
+TABLES = ("datasets", "parameters", *EXPERIMENTS_OF_TABLE)
+# Those of limes.research.paper.plan, which takes long to import; a test compares the two.
 METHODS = (
     *("linear", "svm", "svm-probability", "borders", "limes", "subsampled"),
     *("agf", "agf-borders", "agf-limes"),
@@ -35,11 +35,11 @@ def add_parser(jobs: Any) -> None:
     parser = add_command(
         jobs,
         "paper",
-        help="repeat the paper: its trials, tables and figures",
-        description="Run the paper's trials, each a row of FOLDER/rows.csv, and draw its tables "
-        "and figures from the\nrows, the paper's own numbers beside ours; FOLDER.md is a page with "
-        "all of it. An interrupted run\ngoes on where it stopped. All trials take about two hours "
-        "on two cores.",
+        help="reproduce the paper: its trials, tables and figures",
+        description="Run the paper's trials, each a row of FOLDER/rows.csv, and write its tables "
+        "and figures from the\nrows, compared with the paper's numbers; FOLDER.md is a page with "
+        "all of it. An interrupted run\ncontinues where it stopped. All trials take about two "
+        "hours on two cores.",
         example="limes paper --quick\nlimes paper --table results --dataset sat\n"
         "limes paper --draw -o docs/paper",
     )
@@ -56,57 +56,60 @@ def add_parser(jobs: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the trials asked for, then draw all there is."""
+    """Run the chosen trials, then write tables and figures of all rows."""
     from limes.research.paper.page import write_all
-    from limes.research.paper.plan import ALL_METHODS, EVERYTHING, check_names
-    from limes.research.paper.rows import latest, read_rows
+    from limes.research.paper.plan import ALL_METHODS, EVERYTHING, TrialRow, check_names
+    from limes.research.results import latest, read_rows
 
     check_names("--table", args.table, TABLES)
     check_names("--dataset", args.dataset, EVERYTHING)
     check_names("--method", args.method, ALL_METHODS)
     failed = [] if args.draw else _run_trials(args)
-    rows = latest(read_rows(args.output / "rows.csv"))
+    rows = latest(read_rows(args.output / "rows.csv", TrialRow), key=lambda row: row.trial)
     if args.draw and not rows:
         raise ValueError(f"{args.output} has no rows.csv to draw: leave --draw out to run trials.")
     paths = write_all(rows, args.output)
     tables = _chosen_tables(rows, args)
     result = {
-        "tables": {table.name: _plain(table) for table in tables},
+        "tables": {table.name: _to_json(table) for table in tables},
         "files": list(map(str, paths)),
     }
     text = [f"{table.title}\n\n{table.markdown()}" for table in tables]
     show(result, "\n".join([*text, f"{len(paths)} files: {paths[-1]}"]), as_json=args.json)
     if failed:
-        _say(f"The tables are incomplete: {', '.join(failed)} failed (see above).")
+        _log(f"The tables are incomplete: {', '.join(failed)} failed (see above).")
     return 1 if failed else 0
 
 
 def _add_choices(parser: Any) -> None:
-    """Add what is run and drawn."""
+    """Add the options for what is run and written."""
     parser.add_argument("--quick", action="store_true", help="a small subset, about two minutes")
-    parser.add_argument("--draw", action="store_true", help="run nothing, draw the rows there are")
     parser.add_argument(
-        "--table", nargs="+", metavar="NAME", help=f"only what these need: {', '.join(TABLES)}"
+        "--draw", action="store_true", help="run nothing, write tables and figures of the rows"
     )
-    parser.add_argument("--dataset", nargs="+", metavar="NAME", help="only these")
+    parser.add_argument(
+        "--table", nargs="+", metavar="NAME", help=f"only the trials of these: {', '.join(TABLES)}"
+    )
+    parser.add_argument("--dataset", nargs="+", metavar="NAME", help="only these datasets")
     parser.add_argument(
         "--method",
         nargs="+",
         metavar="NAME",
-        help=f"only these: {', '.join(METHODS)}; subsampled brings what it needs",
+        help=f"only these: {', '.join(METHODS)}; subsampled includes what it depends on",
     )
-    parser.add_argument("--again", action="store_true", help="run also what is there already")
+    parser.add_argument("--again", action="store_true", help="run again what rows.csv has")
 
 
 def _run_trials(args: argparse.Namespace) -> list[str]:
-    """Run what is missing, and return what failed."""
+    """Run the missing trials, and return the steps that failed."""
+    from limes.research.paper.figures import FigurePoint
     from limes.research.paper.plan import EXPERIMENTS, make_plan
-    from limes.research.paper.rows import check_writable
-    from limes.research.paper.run import find_points, pending_steps, run_plan, write_points
+    from limes.research.paper.run import find_points, pending_steps, run_plan
+    from limes.research.results import check_writable, write_rows
 
     check_writable(args.output / "rows.csv")
-    asked = [one for name in args.table or () for one in OF_TABLE.get(name, ())]
-    experiments = tuple(dict.fromkeys(asked)) if args.table else EXPERIMENTS
+    needed = [name for table in args.table or () for name in EXPERIMENTS_OF_TABLE.get(table, ())]
+    experiments = tuple(dict.fromkeys(needed)) if args.table else EXPERIMENTS
     steps = make_plan(
         datasets=args.dataset, methods=args.method, experiments=experiments, is_quick=args.quick
     )
@@ -114,19 +117,19 @@ def _run_trials(args: argparse.Namespace) -> list[str]:
         steps = pending_steps(steps, args.output / "rows.csv")
     points = args.output / "points.csv"
     if not args.table and not points.is_file():
-        write_points(points, find_points())
+        write_rows(points, FigurePoint, find_points())
     with Progress("trials", total=sum(step.seconds for step in steps)) as progress:
         return run_plan(
             steps,
             args.output / "rows.csv",
             is_again=args.again,
-            say=_say,
+            log=_log,
             advance=progress.advance,
         )
 
 
-def _chosen_tables(rows: "Sequence[Row]", args: argparse.Namespace) -> "list[Table]":
-    """Return the tables to print, with the lines asked for."""
+def _chosen_tables(rows: "Sequence[TrialRow]", args: argparse.Namespace) -> "list[Table]":
+    """Return the tables to print, with the lines of the chosen datasets."""
     from limes.research.paper.plan import EVERYTHING
     from limes.research.paper.tables import make_tables
 
@@ -134,8 +137,8 @@ def _chosen_tables(rows: "Sequence[Row]", args: argparse.Namespace) -> "list[Tab
     return [tables[name] for name in args.table or ("results", "verdicts")]
 
 
-def _plain(table: "Table") -> list[dict[str, Any]]:
-    """Return the lines of a table as JSON has them."""
+def _to_json(table: "Table") -> list[dict[str, Any]]:
+    """Return the lines of a table as dictionaries."""
     heads = [column.head for column in table.columns]
     lines = [
         [cell._asdict() if isinstance(cell, tuple) else cell for cell in line]
@@ -144,7 +147,7 @@ def _plain(table: "Table") -> list[dict[str, Any]]:
     return [dict(zip(heads, line, strict=True)) for line in lines]
 
 
-def _say(message: str) -> None:
-    """Tell on stderr how far it is, in place of the line that shows the time left."""
+def _log(message: str) -> None:
+    """Print progress to stderr, in place of the line with the remaining time."""
     start = "\r\033[K" if sys.stderr.isatty() else ""
     print(f"{start}{message}", file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""`limes predict` (reads ahead)."""
+"""`limes predict`: label the rows of a file; batches are read ahead by a thread."""
 
 import argparse
 import queue
@@ -7,97 +7,50 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from limes.cli.main import add_command, add_jobs, add_output, add_rows, row_options
+from limes.cli.main import add_command, add_output, add_rows, add_threads, row_options
 from limes.cli.terminal import Progress, show
 
-Piece = TypeVar("Piece")
-# Pieces that wait: one is enough to keep both sides busy, more would only take memory.
-N_WAITING = 1
+if TYPE_CHECKING:
+    from limes.cli.models import OpenModel
+    from limes.files import RowFile
+
+Item = TypeVar("Item")
+# Items that are read ahead: one keeps both threads busy, more would only take memory.
+QUEUE_LENGTH = 1
 END: Any = object()
-# A thread that waits for a pipe may wait for ever; nobody needs what it reads.
+# A thread that reads from a pipe may never return; it is abandoned after this time.
 MAX_WAIT_SECONDS = 5.0
+TABLE_FORMATS = ("csv", "parquet", "arrow")
 
 
-@contextmanager
-def prefetch(pieces: Iterable[Piece]) -> Iterator[Iterator[Piece]]:
-    """Go through pieces that a thread fetches ahead."""
-    waiting: queue.Queue[tuple[Any, BaseException | None]] = queue.Queue(N_WAITING)
-    is_over = threading.Event()
-    thread = threading.Thread(target=_fetch, args=(pieces, waiting, is_over), daemon=True)
-    thread.start()
-    try:
-        yield _hand_out(waiting)
-    finally:
-        is_over.set()
-        deadline = time.monotonic() + MAX_WAIT_SECONDS
-        while thread.is_alive() and time.monotonic() < deadline:
-            _empty(waiting)
-            thread.join(0.01)
-
-
-def _fetch(
-    pieces: Iterable[Any],
-    waiting: "queue.Queue[tuple[Any, BaseException | None]]",
-    is_over: threading.Event,
-) -> None:
-    """Put pieces into the queue, then the end or the error."""
-    try:
-        for piece in pieces:
-            waiting.put((piece, None))
-            if is_over.is_set():
-                return
-        waiting.put((END, None))
-    except BaseException as error:
-        waiting.put((END, error))
-
-
-def _hand_out(waiting: "queue.Queue[tuple[Any, BaseException | None]]") -> Iterator[Any]:
-    """Give what the thread has fetched."""
-    while True:
-        piece, error = waiting.get()
-        if error is not None:
-            raise error
-        if piece is END:
-            return
-        yield piece
-
-
-def _empty(waiting: "queue.Queue[tuple[Any, BaseException | None]]") -> None:
-    """Make room, so that the thread need not wait."""
-    while not waiting.empty():
-        waiting.get_nowait()
-
-
-def add_parser(jobs: Any) -> None:
-    """Describe the job."""
+def add_parser(commands: Any) -> None:
+    """Add the command to the parser."""
     parser = add_command(
-        jobs,
+        commands,
         "predict",
         help="label a file of rows",
-        description="Predict the class of each row of a file, in pieces: the file may be larger "
-        "than memory.\nThe model may be a fast one, one of svm-train or libAGF, or what limes "
-        "train wrote.",
+        description="Predict the class of each row of a file, in batches: the file may be larger "
+        "than memory.\nThe model may be a fast classifier, one of svm-train or libAGF, or one of "
+        "limes train.",
         example="limes predict sat.limes rows.parquet -o out.parquet --proba\n"
         "limes predict sat.limes sat.t -o -",
     )
     parser.add_argument("model", metavar="MODEL", type=Path, help="classifier")
     add_rows(parser, help="file of rows")
-    add_output(parser, help="file to write, in any of the formats; - is standard output")
-    parser.add_argument(
-        "--to", metavar="FORMAT", help="format of the output; by its ending if not given"
-    )
+    add_output(parser, help="output file, of any format; - is standard output")
+    parser.add_argument("--to", metavar="FORMAT", help="of the output; default: by its ending")
     parser.add_argument("--proba", action="store_true", help="with the probability of each class")
     parser.add_argument(
         "--keep", action="store_true", help="copy the columns of CSV, Parquet or Arrow rows too"
     )
-    add_jobs(parser)
+    add_threads(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Predict and write, a piece at a time."""
+    """Predict and write, one batch at a time."""
     from limes.cli.models import open_model
     from limes.files import create_predictions, find_format, open_rows
 
@@ -109,19 +62,17 @@ def run(args: argparse.Namespace) -> int:
         )
     options = row_options(
         args,
-        n_features=model.width_of_rows(args.features),
+        n_features=model.n_features_of_text(args.features),
         expected=model.names,
         keep=args.keep,
     )
     _check_keep(args, find_format(args.rows, args.format), find_format(args.output, args.to))
     with (
         open_rows(args.rows, options) as rows,
-        create_predictions(args.output, classes=model.classes.tolist(), kind=args.to) as answers,
+        create_predictions(args.output, classes=model.classes.tolist(), kind=args.to) as writer,
         Progress("predicting", rows.n_rows) as progress,
     ):
-        n_rows = predict_file(
-            model, rows, answers=answers, progress=progress, with_proba=args.proba
-        )
+        n_rows = predict_file(model, rows, writer=writer, progress=progress, with_proba=args.proba)
     if str(args.output) != "-":
         show(
             {"output": str(args.output), "n_rows": n_rows},
@@ -131,34 +82,84 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+def _check_keep(args: argparse.Namespace, rows_format: str, output_format: str) -> None:
+    """Raise an error if columns are to be copied from or to a format without names."""
+    if args.keep and not (rows_format in TABLE_FORMATS and output_format in TABLE_FORMATS):
+        raise ValueError(
+            f"--keep needs rows and output in {', '.join(TABLE_FORMATS)}, got {rows_format!r} and "
+            f"{output_format!r}."
+        )
+
+
 def predict_file(
-    model: Any, rows: Any, *, answers: Any, progress: Progress, with_proba: bool
+    model: "OpenModel", rows: "RowFile", *, writer: Any, progress: Progress, with_proba: bool
 ) -> int:
-    """Label all pieces of a file."""
+    """Write the predictions for all batches of a file, and return the number of rows."""
     n_rows = 0
-    # Nobody can end a thread that waits for standard input.
-    ahead = nullcontext(iter(rows)) if str(rows.path) == "-" else prefetch(rows)
-    with ahead as pieces:
-        for batch in pieces:
-            model, X = model.take(batch.X, rows.path)
-            answers.write(*predict_rows(model, X, with_proba=with_proba), batch.table)
+    # A thread that waits for standard input could not be ended.
+    source = nullcontext(iter(rows)) if str(rows.path) == "-" else prefetch(rows)
+    with source as batches:
+        for batch in batches:
+            model, X = model.align(batch.X, rows.path)
+            writer.write(*predict_rows(model, X, with_proba=with_proba), batch.table)
             progress.advance(batch.n_rows)
             n_rows += batch.n_rows
     return n_rows
 
 
-def predict_rows(model: Any, X: Any, *, with_proba: bool) -> tuple[Any, Any]:
-    """Return labels and, where they are asked for, probabilities: the label has the largest."""
+def predict_rows(model: "OpenModel", X: Any, *, with_proba: bool) -> tuple[Any, Any]:
+    """Return labels and None, or the labels with the largest probabilities and these."""
     if not with_proba:
         return model.model.predict(X), None
     probabilities = model.model.predict_proba(X)
     return model.classes[probabilities.argmax(axis=1)], probabilities
 
 
-def _check_keep(args: argparse.Namespace, read: str, written: str) -> None:
-    """See that columns that are to be kept have names, and a place to go."""
-    tables = ("csv", "parquet", "arrow")
-    if args.keep and not (read in tables and written in tables):
-        raise ValueError(
-            f"--keep needs rows and output in {', '.join(tables)}, got {read!r} and {written!r}."
-        )
+@contextmanager
+def prefetch(items: Iterable[Item]) -> Iterator[Iterator[Item]]:
+    """Yield an iterator over items that a thread fetches ahead."""
+    fetched: queue.Queue[tuple[Any, BaseException | None]] = queue.Queue(QUEUE_LENGTH)
+    is_over = threading.Event()
+    thread = threading.Thread(target=_fetch, args=(items, fetched, is_over), daemon=True)
+    thread.start()
+    try:
+        yield _items_of(fetched)
+    finally:
+        is_over.set()
+        deadline = time.monotonic() + MAX_WAIT_SECONDS
+        while thread.is_alive() and time.monotonic() < deadline:
+            _empty(fetched)
+            thread.join(0.01)
+
+
+def _fetch(
+    items: Iterable[Any],
+    fetched: "queue.Queue[tuple[Any, BaseException | None]]",
+    is_over: threading.Event,
+) -> None:
+    """Put items into the queue, then the end or the error."""
+    try:
+        for item in items:
+            fetched.put((item, None))
+            if is_over.is_set():
+                return
+        fetched.put((END, None))
+    except BaseException as error:
+        fetched.put((END, error))
+
+
+def _items_of(fetched: "queue.Queue[tuple[Any, BaseException | None]]") -> Iterator[Any]:
+    """Yield the items of the queue; raise the error of the thread."""
+    while True:
+        item, error = fetched.get()
+        if error is not None:
+            raise error
+        if item is END:
+            return
+        yield item
+
+
+def _empty(fetched: "queue.Queue[tuple[Any, BaseException | None]]") -> None:
+    """Empty the queue, so that the thread is not blocked."""
+    while not fetched.empty():
+        fetched.get_nowait()

@@ -1,161 +1,128 @@
-"""`limes score`."""
+"""`limes score`: measure skill, agreement and speed on labelled rows."""
 
 import argparse
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-from scipy import sparse
-
-from limes.cli.main import add_command, add_jobs, add_rows, row_options
-from limes.cli.models import OpenModel
+from limes.cli.main import add_command, add_rows, add_threads, row_options
 from limes.cli.terminal import Progress, show, table
-from limes.files import LabelCollector, RowOptions, join_labels, open_rows
-from limes.html_report import (
-    Comparison,
-    ModelScores,
-    PredictionCounter,
-    PredictionCounts,
-    ask,
-    time_models,
-)
-from limes.html_report.scores import name_of
 
-# Rows kept for timing and for the picture: the first ones, as many as this.
-N_KEPT = 5000
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from limes.cli.models import OpenModel
+    from limes.files import RowOptions
+    from limes.report import Comparison, PredictionCounts
+
+# Number of rows, from the first on, for timing and for the picture.
+N_SAMPLE = 5000
+# Sparse rows of the sample with fewer values become dense.
+MAX_DENSE_VALUES = 1 << 24
 
 
-def add_parser(jobs: Any) -> None:
-    """Describe the job."""
+def add_parser(commands: Any) -> None:
+    """Add the command to the parser."""
     parser = add_command(
-        jobs,
+        commands,
         "score",
         help="measure skill, agreement and speed on labelled rows",
-        description="Predict a file of labelled rows, in pieces, and print accuracy, uncertainty "
-        "coefficient, Brier score and\ntime; with --source also of the model that was replaced, "
-        "and how often both agree. --html writes one page\nwith confusion matrices, reliability "
-        "diagram and a picture of the borders (needs matplotlib, limes[plot]).",
+        description="Predict a file of labelled rows, in batches, and print accuracy, uncertainty "
+        "coefficient, Brier score and\ntime; with --source also those of the replaced model, and "
+        "the share of rows with the same label. --html\nwrites a page with confusion matrices, "
+        "reliability diagram and a picture of the borders (needs matplotlib,\nlimes[plot]).",
         example="limes score sat.limes sat.t --source sat.model --html report.html",
     )
     parser.add_argument("model", metavar="MODEL", type=Path, help="classifier")
     add_rows(parser, help="file of rows with labels")
-    parser.add_argument("--source", metavar="MODEL", type=Path, help="what the model replaced")
+    parser.add_argument("--source", metavar="MODEL", type=Path, help="the replaced classifier")
     parser.add_argument("--html", metavar="PAGE", type=Path, help="page to write")
-    add_jobs(parser)
+    add_threads(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Score a model."""
     from limes.cli.models import open_model
-    from limes.html_report import compare_answers
 
-    models = [open_model(path, n_features=args.features) for path in _paths(args)]
+    paths = [args.model] if args.source is None else [args.model, args.source]
+    models = [open_model(path, n_features=args.features) for path in paths]
     models[0].use_threads(args.jobs)
     options = row_options(
-        args, n_features=models[0].width_of_rows(args.features), expected=models[0].names
+        args, n_features=models[0].n_features_of_text(args.features), expected=models[0].names
     )
     scored = score_file(models, args.rows, options)
     if args.html is not None:
         _write_page(args, models[0].model, scored)
-    result = compare_answers(scored.comparison)
-    show(result, _as_text(result), as_json=args.json)
+    comparison = scored.comparison
+    result = comparison.to_dict()
+    result["model"] = result.pop("fast")
+    show(result, f"{table(comparison.table())}\n{comparison.summary()}", as_json=args.json)
     return 0
-
-
-def _paths(args: argparse.Namespace) -> list[Path]:
-    """Return the models to open."""
-    return [args.model] if args.source is None else [args.model, args.source]
-
-
-def _write_page(args: argparse.Namespace, model: Any, scored: Any) -> None:
-    """Write the page, whole or not at all."""
-    from limes.atomic import atomic_write
-    from limes.html_report import render
-
-    page = render(model, *scored, title=f"{args.model.name} on {args.rows.name}")
-    with atomic_write(args.html) as stream:
-        stream.write(page.encode())
-
-
-def _as_text(result: dict[str, Any]) -> str:
-    """Return the scores as a table, the source before the model."""
-    models = [result[role] for role in ("source", "model") if role in result]
-    lines = (
-        ("accuracy", "accuracy", "{:.4f}"),
-        ("uncertainty_coefficient", "uncertainty coefficient", "{:.4f}"),
-        ("brier_score", "Brier score", "{:.4f}"),
-        ("microseconds_a_row", "microseconds a row", "{:.3g}"),
-        ("n_bytes", "size in bytes", "{:,}"),
-    )
-    rows = [["", *(one["name"] for one in models)]]
-    for key, label, form in lines:
-        cells = ["-" if one[key] is None else form.format(one[key]) for one in models]
-        rows.append([label, *cells])
-    text = table(rows)
-    if result["agreement"] is None:
-        return f"{text}\n{result['n_rows']} rows."
-    return (
-        f"{text}\nSame label on {result['agreement']:.2%} of {result['n_rows']} rows, "
-        f"{result['speed_up']:.3g} times as fast."
-    )
 
 
 class Scored(NamedTuple):
     """A comparison, and the first rows with their labels, for the picture."""
 
-    comparison: Comparison
+    comparison: "Comparison"
     rows: Any
-    labels: NDArray[Any]
+    labels: "NDArray[Any]"
 
 
-def score_file(models: list[OpenModel], path: Path, options: RowOptions) -> Scored:
-    """Ask models about all rows of a file, and count what they answer."""
-    truth = LabelCollector()
-    tallies = [PredictionCounter(models[0].classes) for _ in models]
-    kept: list[Any] = []
-    n_same = n_kept = 0
+def score_file(models: "list[OpenModel]", path: Path, options: "RowOptions") -> Scored:
+    """Predict all rows of a file with each model, and count the predictions."""
+    from limes.files import LabelCollector, open_rows
+    from limes.report import PredictionCounter, predict_all
+
+    counters = [PredictionCounter(models[0].classes) for _ in models]
+    sample: list[Any] = []
+    sample_labels = LabelCollector()
+    n_same = n_sample = 0
     with open_rows(path, options) as rows, Progress("scoring", rows.n_rows) as progress:
         for batch in rows:
             if batch.y is None:
                 raise ValueError(
                     f"{path}: expected labels, found none: name their column with --label."
                 )
-            given = []
-            for place, model in enumerate(models):
-                models[place], X = model.take(batch.X, path)
-                labels, probabilities = ask(models[place].model, X)
-                tallies[place].add(batch.y, labels, probabilities)
-                given.append(labels)
-            n_same += int(np.sum(given[0] == given[-1]))
-            if n_kept < N_KEPT:
-                kept.append(batch.X)
-                truth.add(batch.y)
-                n_kept += batch.n_rows
+            predicted = []
+            for number, model in enumerate(models):
+                models[number], X = model.align(batch.X, path)
+                labels, probabilities = predict_all(models[number].model, X)
+                counters[number].add(batch.y, labels, probabilities)
+                predicted.append(labels)
+            n_same += int((predicted[0] == predicted[-1]).sum())
+            if n_sample < N_SAMPLE:
+                sample.append(batch.X)
+                sample_labels.add(batch.y)
+                n_sample += batch.n_rows
             progress.advance(batch.n_rows)
-    shown = truth.join()
-    if shown is None:
+    y = sample_labels.join()
+    if y is None:
         raise ValueError(f"{path}: expected rows, found none.")
-    X = _first_rows(kept, models[0].n_features)
-    counted = [tally.sum_up(partial(_as_labels, model=models[0], path=path)) for tally in tallies]
-    return Scored(_compare(models, counted, n_same, X), X, _like(shown, models[0]))
+    X = _join_sample(sample, models[0].n_features)
+    convert = partial(_as_labels, model=models[0], path=path)
+    counts = [counter.sum_up(convert) for counter in counters]
+    return Scored(_compare(models, counts, n_same, X), X, _like_classes(y, models[0]))
 
 
-def _first_rows(parts: list[Any], n_features: int) -> Any:
-    """Put the first pieces together, dense where that is small."""
-    if not sparse.issparse(parts[0]):
-        return np.concatenate(parts)[:N_KEPT]
-    for part in parts:
-        part.resize(part.shape[0], n_features)
-    rows = sparse.vstack(parts, format="csr")[:N_KEPT]
-    return rows.toarray() if rows.shape[0] * n_features < 1 << 24 else rows
+def _join_sample(batches: list[Any], n_features: int) -> Any:
+    """Return the first rows of the batches, as dense ones if that is small."""
+    import numpy as np
+    from scipy import sparse
+
+    if not sparse.issparse(batches[0]):
+        return np.concatenate(batches)[:N_SAMPLE]
+    for batch in batches:
+        batch.resize(batch.shape[0], n_features)
+    rows = sparse.vstack(batches, format="csr")[:N_SAMPLE]
+    return rows.toarray() if rows.shape[0] * n_features < MAX_DENSE_VALUES else rows
 
 
-def _as_labels(truths: NDArray[Any], *, model: OpenModel, path: Path) -> NDArray[Any]:
-    """Return true labels of the same kind as the model's: numbers, or text."""
-    y = _like(join_labels([truths]), model)
+def _as_labels(truths: "NDArray[Any]", *, model: "OpenModel", path: Path) -> "NDArray[Any]":
+    """Return true labels of the type of the model's classes."""
+    from limes.files import join_labels
+
+    y = _like_classes(join_labels([truths]), model)
     if y.dtype.kind == "U" and model.classes.dtype.kind not in "UO":
         raise ValueError(
             f"{path}: expected labels such as {model.classes[0]!r}, found {str(y[0])!r}."
@@ -163,21 +130,35 @@ def _as_labels(truths: NDArray[Any], *, model: OpenModel, path: Path) -> NDArray
     return y
 
 
-def _like(y: NDArray[Any], model: OpenModel) -> NDArray[Any]:
-    """Return labels as text where the model's are."""
+def _like_classes(y: "NDArray[Any]", model: "OpenModel") -> "NDArray[Any]":
+    """Return labels as text if the classes of the model are text."""
     is_text = model.classes.dtype.kind in "UO"
     return y.astype(str) if is_text and y.dtype.kind != "U" else y
 
 
 def _compare(
-    models: list[OpenModel], counted: list[PredictionCounts], n_same: int, X: Any
-) -> Comparison:
-    """Put answers and times together."""
-    fast, source = models[0].model, models[1].model if len(models) == 2 else None
-    is_taken = all(model.takes_sparse for model in models) or not sparse.issparse(X)
-    times = time_models(fast, source, X if is_taken else X.toarray())
-    answers = [
-        ModelScores(name_of(model.model), own, *measured)
-        for model, own, measured in zip(models, counted, times, strict=True)
+    models: "list[OpenModel]", counts: "list[PredictionCounts]", n_same: int, X: Any
+) -> "Comparison":
+    """Time the models and return their scores."""
+    from scipy import sparse
+
+    from limes.report import Comparison, ModelScores, model_bytes, model_name, time_models
+
+    is_accepted = all(model.takes_sparse for model in models) or not sparse.issparse(X)
+    fitted = [model.model for model in models]
+    times = time_models([model.predict for model in fitted], X if is_accepted else X.toarray())
+    scores = [
+        ModelScores(model_name(model), model_counts, microseconds, model_bytes(model))
+        for model, model_counts, microseconds in zip(fitted, counts, times, strict=True)
     ]
-    return Comparison(answers[0], answers[1] if source is not None else None, fast.classes_, n_same)
+    return Comparison(scores[0], scores[1] if len(scores) == 2 else None, n_same)
+
+
+def _write_page(args: argparse.Namespace, model: Any, scored: Scored) -> None:
+    """Write the page."""
+    from limes.atomic import atomic_write
+    from limes.html_report import render
+
+    page = render(model, *scored, title=f"{args.model.name} on {args.rows.name}")
+    with atomic_write(args.html) as stream:
+        stream.write(page.encode())

@@ -1,4 +1,4 @@
-"""`limes subsample`."""
+"""`limes subsample`: choose a fraction of the rows of each class."""
 
 import argparse
 from typing import Any
@@ -7,25 +7,25 @@ from limes.cli.main import add_command, add_output, add_rows, row_options
 from limes.cli.terminal import Progress, show
 
 
-def add_parser(jobs: Any) -> None:
-    """Describe the job."""
+def add_parser(commands: Any) -> None:
+    """Add the command to the parser."""
     parser = add_command(
-        jobs,
+        commands,
         "subsample",
         help="choose a fraction of the rows of each class",
         description="Choose rows at random, class by class, at least one of each. The file is read "
-        "twice, in pieces: first\nfor the labels, then for the rows that were chosen.",
+        "twice, in batches: first\nfor the labels, then for the chosen rows.",
         example="limes subsample codrna.svm 0.1 -o small.svm",
     )
     add_rows(parser, help="file of rows with labels")
     parser.add_argument("fraction", metavar="FRACTION", type=float, help="share of rows to keep")
-    add_output(parser, help="file to write, in any of the formats")
-    parser.add_argument("--to", metavar="FORMAT", help="of the output; by its ending if not given")
+    add_output(parser, help="output file, of any format")
+    parser.add_argument("--to", metavar="FORMAT", help="of the output; default: by its ending")
     parser.add_argument(
         "--method",
         choices=("proportional", "power"),
         default="proportional",
-        help="keep the shares of the classes, or even them out (default: %(default)s)",
+        help="keep the shares of the classes, or balance them (default: %(default)s)",
     )
     parser.add_argument("--seed", type=int, default=0, help="default: %(default)s")
     parser.set_defaults(run=run)

@@ -1,4 +1,4 @@
-"""`limes train`."""
+"""`limes train`: train an SVM or another slow classifier."""
 
 import argparse
 from pathlib import Path
@@ -11,16 +11,16 @@ SVM_TYPES = ("c_svc", "nu_svc")
 KERNELS = ("linear", "poly", "rbf", "sigmoid")
 
 
-def add_parser(jobs: Any) -> None:
-    """Describe the job."""
+def add_parser(commands: Any) -> None:
+    """Add the command to the parser."""
     parser = add_command(
-        jobs,
+        commands,
         "train",
-        help="train a support vector machine or another slow classifier",
-        description="Train a classifier on a file of rows. The options of a support vector machine "
-        "are those of svm-train, and\nthe model is a LIBSVM model file; with --scale, with labels "
-        "that are no whole numbers, and for other\nclassifiers it is a file of limes' own, which "
-        "holds arrays and nothing that could be executed.",
+        help="train an SVM or another slow classifier",
+        description="Train a classifier on a file of rows. The options of an SVM are those of "
+        "svm-train, and the model is a\nLIBSVM model file. With --scale, with labels that are not "
+        "whole numbers, and for other classifiers it is\na file of limes, which has only arrays: "
+        "loading it never executes code.",
         example="limes train -c 50 -g 0.1 --scale sat.svm -o sat.model\n"
         "limes train --model agf -k 100 rows.csv --label class -o rows.model",
     )
@@ -30,7 +30,7 @@ def add_parser(jobs: Any) -> None:
         "--output",
         metavar="MODEL",
         type=Path,
-        help="file to write; ROWS.model in this folder if not given, as svm-train does",
+        help="output file, default: ROWS.model in this folder, as svm-train does",
     )
     parser.add_argument("--model", choices=MAKERS, default="svm", help="default: %(default)s")
     parser.add_argument(
@@ -38,47 +38,9 @@ def add_parser(jobs: Any) -> None:
     )
     parser.add_argument("--seed", type=int, default=0, help="of folds, default: %(default)s")
     parser.add_argument("-q", "--quiet", action="store_true", help="print nothing")
-    _add_svm(parser.add_argument_group("support vector machine (as svm-train)"))
+    _add_svm(parser.add_argument_group("SVM (as svm-train)"))
     _add_others(parser.add_argument_group("other classifiers"))
     parser.set_defaults(run=run)
-
-
-def run(args: argparse.Namespace) -> int:
-    """Train a classifier and write it."""
-    from limes.files import read_rows
-
-    with Progress(f"reading {args.rows}"):
-        X, y, names = read_rows(args.rows, row_options(args))
-    _check_labels(y, args.rows)
-    if args.folds is not None:
-        return _cross_validate(args, X, y)
-    with Progress("training"):
-        model = _fit(args, X, y)
-    path = args.output or Path(f"{args.rows.name}.model")
-    _write(model, path, names)
-    if not args.quiet:
-        result = {"model": str(path), **_describe(model, X, y)}
-        show(result, pairs(result.items()), as_json=args.json)
-    return 0
-
-
-def _check_labels(y: Any, path: Path) -> None:
-    """See that rows have labels, of two classes or more."""
-    import numpy as np
-
-    if y is None:
-        raise ValueError(f"{path}: expected labels, found none: name their column with --label.")
-    classes = np.unique(y)
-    if len(classes) < 2:
-        raise ValueError(
-            f"{path}: expected two classes or more, found only {classes.tolist()[0]!r:.60}."
-        )
-    if y.dtype.kind == "f" and (y != np.floor(y)).any():
-        first = float(y[y != np.floor(y)][0])
-        raise ValueError(
-            f"{path}: expected classes as labels, whole numbers or words, found {first!r}: "
-            "a measured value is no class."
-        )
 
 
 def _add_svm(group: Any) -> None:
@@ -106,19 +68,19 @@ def _add_svm(group: Any) -> None:
         action="append",
         default=[],
         metavar="LABEL=W",
-        help="multiply the cost of a class; svm-train's -w1 5 is understood too",
+        help="multiply the cost of a class; svm-train's -w1 5 is accepted too",
     )
     group.add_argument("--no-shrinking", action="store_true", help="svm-train's -h 0")
     group.add_argument(
-        "-v", dest="folds", type=int, metavar="N", help="cross-validate in N parts, write nothing"
+        "-v", dest="folds", type=int, metavar="N", help="cross-validate in N folds, write nothing"
     )
 
 
 def _add_others(group: Any) -> None:
     """Add the options of other classifiers."""
-    group.add_argument("-W", type=float, help="agf: total weight (default: chosen by the data)")
+    group.add_argument("-W", type=float, help="agf: total weight (default: chosen from the data)")
     group.add_argument("-k", type=int, help="agf: neighbours (default: all rows)")
-    group.add_argument("--bandwidth", type=float, help="kde (default: chosen by the data)")
+    group.add_argument("--bandwidth", type=float, help="kde (default: chosen from the data)")
     group.add_argument(
         "--solver",
         type=int,
@@ -129,63 +91,70 @@ def _add_others(group: Any) -> None:
     group.add_argument("--bias", action="store_true", help="linear: add a constant, as -B 1")
 
 
-def _make_svm(args: argparse.Namespace) -> Any:
-    """Return a support vector machine that is not trained yet."""
-    from sklearn.svm import SVC, NuSVC
+def run(args: argparse.Namespace) -> int:
+    """Train a classifier and write it."""
+    from limes.files import read_rows
 
-    common = {
-        "kernel": KERNELS[args.t],
-        "degree": args.d,
-        "gamma": "auto" if args.g is None else args.g,
-        "coef0": args.r,
-        "tol": args.e,
-        "cache_size": args.m,
-        "shrinking": not args.no_shrinking,
-        "class_weight": _weights(args.weight),
+    with Progress(f"reading {args.rows}"):
+        X, y, names = read_rows(args.rows, row_options(args))
+    _check_labels(y, args.rows)
+    if args.folds is not None:
+        return _cross_validate(args, X, y)
+    with Progress("training"):
+        model = _fit(args, X, y)
+    path = args.output or Path(f"{args.rows.name}.model")
+    _write(model, path, names)
+    if not args.quiet:
+        result = {"model": str(path), **_describe(model, X, y)}
+        show(result, pairs(result.items()), as_json=args.json)
+    return 0
+
+
+def _check_labels(y: Any, path: Path) -> None:
+    """Raise an error unless rows have labels of two classes or more."""
+    import numpy as np
+
+    if y is None:
+        raise ValueError(f"{path}: expected labels, found none: name their column with --label.")
+    classes = np.unique(y)
+    if len(classes) < 2:
+        raise ValueError(
+            f"{path}: expected two classes or more, found only {classes.tolist()[0]!r:.60}."
+        )
+    if y.dtype.kind == "f" and (y != np.floor(y)).any():
+        first = float(y[y != np.floor(y)][0])
+        raise ValueError(
+            f"{path}: expected classes as labels, whole numbers or text, found {first!r}: "
+            "regression is not supported."
+        )
+
+
+def _cross_validate(args: argparse.Namespace, X: Any, y: Any) -> int:
+    """Print the accuracy of cross-validation, as svm-train does."""
+    from sklearn.model_selection import StratifiedKFold, cross_val_predict
+    from sklearn.pipeline import make_pipeline
+
+    from limes.libsvm.training import standardizer
+    from limes.scores import accuracy_score, uncertainty_coefficient
+
+    model = MAKERS[args.model](args)
+    is_dense = args.scale or args.model in ("agf", "kde")
+    model = make_pipeline(standardizer(), model) if args.scale else model
+    folds = StratifiedKFold(args.folds, shuffle=True, random_state=args.seed)
+    with Progress("cross-validating"):
+        predicted = cross_val_predict(model, _dense(X) if is_dense else X, y, cv=folds)
+    result = {
+        "folds": args.folds,
+        "accuracy": float(accuracy_score(y, predicted)),
+        "uncertainty_coefficient": uncertainty_coefficient(y, predicted),
     }
-    return NuSVC(nu=args.n, **common) if args.s else SVC(C=args.c, **common)
-
-
-def _make_agf(args: argparse.Namespace) -> Any:
-    """Return a classifier by adaptive Gaussian filtering."""
-    from limes.agf import AGFClassifier
-
-    return AGFClassifier("auto" if args.W is None else args.W, n_neighbors=args.k)
-
-
-def _make_kde(args: argparse.Namespace) -> Any:
-    """Return a classifier by kernel densities."""
-    from limes.agf import KernelDensityClassifier
-
-    return KernelDensityClassifier("auto" if args.bandwidth is None else args.bandwidth)
-
-
-def _make_linear(args: argparse.Namespace) -> Any:
-    """Return a linear classifier."""
-    from limes.libsvm.training import liblinear_classifier
-
-    return liblinear_classifier(
-        args.solver, args.c, fit_intercept=args.bias, random_state=args.seed
-    )
-
-
-MAKERS = {"svm": _make_svm, "agf": _make_agf, "kde": _make_kde, "linear": _make_linear}
-
-
-def _weights(words: list[str]) -> dict[Any, float] | None:
-    """Return the weight of each class named."""
-    weights: dict[Any, float] = {}
-    for word in words:
-        label, _, weight = word.rpartition("=")
-        try:
-            weights[int(label) if label.removeprefix("-").isdigit() else label] = float(weight)
-        except ValueError:
-            raise ValueError(f"--weight must be LABEL=NUMBER, got {word!r}.") from None
-    return weights or None
+    text = f"Cross Validation Accuracy = {100 * result['accuracy']:.4f}%"
+    show(result, text, as_json=args.json)
+    return 0
 
 
 def _fit(args: argparse.Namespace, X: Any, y: Any) -> Any:
-    """Train; a support vector machine becomes what LIBSVM's model files hold."""
+    """Train; an SVM is returned as a LIBSVM model."""
     from sklearn.pipeline import Pipeline
 
     from limes.libsvm.training import standardizer
@@ -201,28 +170,87 @@ def _fit(args: argparse.Namespace, X: Any, y: Any) -> Any:
     return model if steps is None else Pipeline([("standardize", steps), ("model", model)])
 
 
+def _make_svm(args: argparse.Namespace) -> Any:
+    """Return an untrained SVM."""
+    from sklearn.svm import SVC, NuSVC
+
+    common = {
+        "kernel": KERNELS[args.t],
+        "degree": args.d,
+        "gamma": "auto" if args.g is None else args.g,
+        "coef0": args.r,
+        "tol": args.e,
+        "cache_size": args.m,
+        "shrinking": not args.no_shrinking,
+        "class_weight": _weights(args.weight),
+    }
+    return NuSVC(nu=args.n, **common) if args.s else SVC(C=args.c, **common)
+
+
+def _weights(words: list[str]) -> dict[Any, float] | None:
+    """Return the weight of each named class."""
+    weights: dict[Any, float] = {}
+    for word in words:
+        label, _, weight = word.rpartition("=")
+        try:
+            weights[int(label) if label.removeprefix("-").isdigit() else label] = float(weight)
+        except ValueError:
+            raise ValueError(f"--weight must be LABEL=NUMBER, got {word!r}.") from None
+    return weights or None
+
+
+def _make_agf(args: argparse.Namespace) -> Any:
+    """Return an untrained classifier by adaptive Gaussian filtering."""
+    from limes.agf import AGFClassifier
+
+    return AGFClassifier("auto" if args.W is None else args.W, n_neighbors=args.k)
+
+
+def _make_kde(args: argparse.Namespace) -> Any:
+    """Return an untrained classifier by kernel densities."""
+    from limes.agf import KernelDensityClassifier
+
+    return KernelDensityClassifier("auto" if args.bandwidth is None else args.bandwidth)
+
+
+def _make_linear(args: argparse.Namespace) -> Any:
+    """Return an untrained linear classifier."""
+    from limes.libsvm.training import liblinear_classifier
+
+    return liblinear_classifier(
+        args.solver, args.c, fit_intercept=args.bias, random_state=args.seed
+    )
+
+
+MAKERS = {"svm": _make_svm, "agf": _make_agf, "kde": _make_kde, "linear": _make_linear}
+
+
+def _dense(X: Any) -> Any:
+    """Return rows as a dense array."""
+    return X.toarray() if hasattr(X, "toarray") else X
+
+
 def _as_libsvm(svc: Any, X: Any, y: Any, *, has_sigmoids: bool, seed: int) -> Any:
-    """Return a trained machine with LIBSVM's answers, and Platt's sigmoids if they are wanted."""
+    """Return a trained SVM as a LIBSVM model, with Platt's sigmoids if requested."""
     import numpy as np
 
     from limes.libsvm import LibsvmClassifier
-    from limes.model.svm import TrainedSvm
-    from limes.sources.platt import svm_sigmoids
+    from limes.sources.svm import svm_from_sklearn, svm_sigmoids
 
-    svm = TrainedSvm.from_sklearn(svc)
+    svm = svm_from_sklearn(svc)
     sigmoids = None
     if has_sigmoids:
         class_index = np.searchsorted(svc.classes_, y)
         rng = np.random.default_rng(seed)
-        found = svm_sigmoids(svc, svm, X, class_index, rng=rng)
+        fitted = svm_sigmoids(svc, svm, X, class_index, rng=rng)
         # Ours rise with the decision value of the second class, LIBSVM's fall with the first's.
-        sigmoids = np.array([-found.slopes, found.shifts])
+        sigmoids = np.array([-fitted.slopes, fitted.shifts])
     svm_type = SVM_TYPES[type(svc).__name__ == "NuSVC"]
     return LibsvmClassifier(svm, svc.classes_, svm_type=svm_type, sigmoids=sigmoids)
 
 
 def _write(model: Any, path: Path, names: tuple[str, ...] | None) -> None:
-    """Write a LIBSVM model where that can hold it, else a file of our own."""
+    """Write a LIBSVM model file if the format allows it, else a file of limes."""
     from limes.libsvm import LibsvmClassifier, write_libsvm_model
     from limes.source_file import write_source
 
@@ -232,32 +260,8 @@ def _write(model: Any, path: Path, names: tuple[str, ...] | None) -> None:
         write_source(model, path, names=names)
 
 
-def _cross_validate(args: argparse.Namespace, X: Any, y: Any) -> int:
-    """Print the share of rows that a model trained on the others gets right."""
-    from sklearn.model_selection import StratifiedKFold, cross_val_predict
-    from sklearn.pipeline import make_pipeline
-
-    from limes.libsvm.training import standardizer
-    from limes.scores import accuracy_score, uncertainty_coefficient
-
-    model = MAKERS[args.model](args)
-    dense = args.scale or args.model in ("agf", "kde")
-    model = make_pipeline(standardizer(), model) if args.scale else model
-    folds = StratifiedKFold(args.folds, shuffle=True, random_state=args.seed)
-    with Progress("cross-validating"):
-        found = cross_val_predict(model, _dense(X) if dense else X, y, cv=folds)
-    result = {
-        "folds": args.folds,
-        "accuracy": float(accuracy_score(y, found)),
-        "uncertainty_coefficient": uncertainty_coefficient(y, found),
-    }
-    text = f"Cross Validation Accuracy = {100 * result['accuracy']:.4f}%"
-    show(result, text, as_json=args.json)
-    return 0
-
-
 def _describe(model: Any, X: Any, y: Any) -> dict[str, Any]:
-    """Return a few facts about a trained model."""
+    """Return facts about a trained model."""
     import numpy as np
 
     inner = model[-1] if hasattr(model, "steps") else model
@@ -267,11 +271,6 @@ def _describe(model: Any, X: Any, y: Any) -> dict[str, Any]:
         "n_features": int(X.shape[1]),
         "n_classes": len(np.unique(y)),
     }
-    if hasattr(inner, "machine"):
+    if hasattr(inner, "svm"):
         facts["n_support_vectors"] = len(inner.svm.vectors)
     return facts
-
-
-def _dense(X: Any) -> Any:
-    """Return rows as a dense array."""
-    return X.toarray() if hasattr(X, "toarray") else X

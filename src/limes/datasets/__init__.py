@@ -1,4 +1,4 @@
-"""Data by name: the paper's seventeen datasets and its two synthetic classes."""
+"""Datasets by name: the paper's seventeen and its two synthetic classes."""
 
 from limes.datasets.catalogue import Settings, parameters
 from limes.datasets.loader import Dataset, Listing, cache_folder, list_datasets, load

@@ -1,4 +1,4 @@
-"""The seventeen datasets and the paper's parameters."""
+"""Facts about the seventeen datasets, and the paper's parameters."""
 
 import difflib
 from dataclasses import dataclass, field
@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 UCI = "CC BY 4.0 (UCI)"
 NOT_STATED = "not stated"
 LIBSVM_SITE = "LIBSVM site"
-SCALED = "A fetched copy is scaled to [-1, 1] a feature, which standardising undoes."
-# The author's list of 665 pixels, as first and past-the-last of each run: constant and nearly
-# constant ones are left out and, apparently by a slip, pixel 605.
+SCALED = "In a downloaded copy each feature is scaled to [-1, 1]; standardising undoes it."
+# The author's list of 665 pixels, as first and past-the-last of each run. Constant and nearly
+# constant pixels are omitted and, apparently by mistake, pixel 605.
 MNIST_RUNS = (
     *((33, 49), (61, 81), (88, 111), (115, 139), (142, 167), (170, 196), (197, 224), (225, 336)),
     *((337, 363), (365, 391), (394, 419), (422, 448), (449, 476), (478, 504), (505, 532)),
@@ -22,28 +22,28 @@ MNIST_RUNS = (
 
 @dataclass(frozen=True)
 class Entry:
-    """What is known of a dataset before its file is opened."""
+    """Facts about a dataset that are known before its file is opened."""
 
-    # As in the paper.
+    # Name in the paper.
     name: str
-    # Of the features, as in table 1: float, integer, binary, categorical or mixed.
+    # Type of the features, as in table 1: float, integer, binary, categorical or mixed.
     kind: str
-    # Columns of the file.
+    # Number of columns of the file.
     n_features: int
-    # Rows of each class in the file, or of all classes together where no more is known; no test
-    # counts where no split is published.
+    # Rows of each class in the file, or of all classes together if no more is known; no test
+    # counts if no split is published.
     train_counts: tuple[int, ...]
     test_counts: tuple[int, ...] = ()
-    # Where the data were published, and on which terms.
+    # Where the data were published, and under which licence.
     source: str = LIBSVM_SITE
     licence: str = UCI
-    # What a user should know, such as slips in the paper's tables.
+    # Remarks for the user, such as misprints in the paper's tables.
     note: str = ""
-    # The columns that the paper used, first and past-the-last of each run; all where empty.
+    # Columns that the paper used, first and past-the-last of each run; empty means all.
     runs: tuple[tuple[int, int], ...] = ()
-    # How many training rows the paper used, from the first on, where it was not all.
+    # Number of training rows that the paper used, from the first on; None means all.
     n_train_used: int | None = None
-    # Rows of each class in ``NAME_partial.npz``, where the whole is hard to get.
+    # Rows of each class in ``NAME_partial.npz``, if the complete dataset is hard to get.
     partial_counts: tuple[int, ...] = ()
 
     @property
@@ -53,12 +53,12 @@ class Entry:
 
     @property
     def n_train(self) -> int:
-        """The number of training rows that the paper used, all rows where no split is published."""
+        """The number of training rows that the paper used, or of all rows without a split."""
         return self.n_train_used or sum(self.train_counts)
 
     @property
     def n_test(self) -> int:
-        """The number of test rows, 0 where no split is published."""
+        """The number of test rows, 0 if no split is published."""
         return sum(self.test_counts)
 
     @property
@@ -66,6 +66,70 @@ class Entry:
         """The columns of the file that the paper used."""
         runs = self.runs or ((0, self.n_features),)
         return np.concatenate([np.arange(first, past) for first, past in runs])
+
+
+def find_entry(name: str) -> Entry:
+    """Return the entry of a dataset; the error for another name suggests one."""
+    for entry in ENTRIES:
+        if entry.name == name:
+            return entry
+    close = difflib.get_close_matches(str(name).lower(), NAMES, n=1)
+    hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(NAMES)}."
+    raise ValueError(f"No dataset is called {name!r}: {hint}")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """One row of the paper's table 2.
+
+    Parameters
+    ----------
+    n_trials : int
+        Number of trials to average over.
+    has_single_trials : bool
+        Whether the paper ran some methods only once, to save time or because the split is
+        published.
+    test_fraction : float
+        Share of the rows for testing: the paper's f.
+    linear_type : int
+        LIBLINEAR's solver, see :func:`limes.libsvm.training.liblinear_classifier`.
+    gamma, C : float
+        Parameters of the SVM with a radial basis function kernel.
+    n_borders : int
+        Border points for each pair of classes: the paper's n_b.
+    printed : dict
+        The paper's value where it is a misprint, by the name of the field.
+    """
+
+    n_trials: int
+    has_single_trials: bool
+    test_fraction: float
+    linear_type: int
+    gamma: float
+    C: float
+    n_borders: int
+    printed: dict[str, float] = field(default_factory=dict)
+
+
+def parameters(name: str) -> Settings:
+    """Return the paper's parameters for a dataset.
+
+    Parameters
+    ----------
+    name : str
+        Name of one of the seventeen datasets, such as "sat".
+
+    Returns
+    -------
+    Settings
+        With corrected values; ``printed`` has the paper's.
+
+    Examples
+    --------
+    >>> parameters("letter").C, parameters("letter").printed
+    (50.0, {'C': 1.0})
+    """
+    return TABLE_2[find_entry(name).name]
 
 
 ENTRIES = (
@@ -179,74 +243,12 @@ ENTRIES = (
         note="The paper's table prints 86 400 rows; there are 86 000.",
     ),
 )
+
+
 NAMES = tuple(entry.name for entry in ENTRIES)
 
 
-def find_entry(name: str) -> Entry:
-    """Return the entry of a dataset, or say which names there are."""
-    for entry in ENTRIES:
-        if entry.name == name:
-            return entry
-    close = difflib.get_close_matches(str(name).lower(), NAMES, n=1)
-    hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(NAMES)}."
-    raise ValueError(f"No dataset is called {name!r}: {hint}")
-
-
-@dataclass(frozen=True)
-class Settings:
-    """One line of table 2.
-
-    Parameters
-    ----------
-    n_trials : int
-        Trials to average over.
-    has_single_trials : bool
-        True where the paper ran some methods only once, for want of time or since the split
-        is published.
-    test_fraction : float
-        Share of the rows kept for testing: the paper's f.
-    linear_type : int
-        LIBLINEAR's solver, see :func:`limes.linear.liblinear_classifier`.
-    gamma, C : float
-        Of the radial basis function SVM.
-    n_borders : int
-        Border points for each pair of classes: the paper's n_b.
-    printed : dict
-        What the paper prints where that is a slip, by the name of the field.
-    """
-
-    n_trials: int
-    has_single_trials: bool
-    test_fraction: float
-    linear_type: int
-    gamma: float
-    C: float
-    n_borders: int
-    printed: dict[str, float] = field(default_factory=dict)
-
-
-def parameters(name: str) -> Settings:
-    """Return how the paper trained and tested a dataset.
-
-    Parameters
-    ----------
-    name : str
-        One of the seventeen, such as "sat".
-
-    Returns
-    -------
-    Settings
-        With the corrected values; ``printed`` keeps the paper's.
-
-    Examples
-    --------
-    >>> parameters("letter").C, parameters("letter").printed
-    (50.0, {'C': 1.0})
-    """
-    return TABLE[find_entry(name).name]
-
-
-TABLE = {
+TABLE_2 = {
     "heart": Settings(10, False, 0.4, 1, 0.01, 0.5, 100),
     "shuttle": Settings(10, True, 0.25, 4, 0.111, 1.0, 100),
     "sat": Settings(10, True, 0.31, 4, 0.1, 50.0, 200),
@@ -255,7 +257,7 @@ TABLE = {
     # Ten times the printed value is 1/60, and reproduces both support vectors and accuracy.
     "splice": Settings(10, True, 0.685, 1, 0.0167, 1.0, 500, {"gamma": 0.00167}),
     "codrna": Settings(10, True, 0.82, 4, 0.125, 1.0, 500),
-    # The author's own makefile has 50; with the printed 1 the accuracy is .937, not .963.
+    # The author's makefile has 50; with the printed 1 the accuracy is .937, not .963.
     "letter": Settings(10, True, 0.4, 4, 0.065, 50.0, 75, {"C": 1.0}),
     "pendigits": Settings(10, True, 0.318, 4, 0.01, 50.0, 200),
     "usps": Settings(10, True, 0.216, 4, 0.004, 1.0, 50),

@@ -1,8 +1,7 @@
-"""Fetch from LIBSVM's site, OpenML, GitHub."""
+"""Download datasets from LIBSVM's site, OpenML and GitHub."""
 
 import bz2
 import http.client
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from io import BytesIO
@@ -15,13 +14,12 @@ from sklearn.datasets import fetch_openml, load_svmlight_file
 
 from limes.datasets.catalogue import Entry
 
-# Called with what is fetched, the bytes so far and the bytes in all (None: not known).
+# Called with the address, the bytes received and their total (None if it is not known).
 Progress = Callable[[str, int, int | None], None]
 CHUNK = 1 << 16
 TIMEOUT = 60.0  # seconds without a byte
-BAR = 30  # characters
 LIBSVM_DATA = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/"
-# The commit holds both files; the author's repository is the only place where they are.
+# The author's repository is the only place that has these two files.
 LIBAGF_DATA = (
     "https://raw.githubusercontent.com/Peteysoft/libmsci/"
     "a2acd627ae2eda872658476fcd1f845299b9ce5b/libagf/examples/humidity_data/"
@@ -29,60 +27,28 @@ LIBAGF_DATA = (
 Part = tuple[NDArray[Any], NDArray[Any]]
 
 
-def download(url: str, progress: Progress) -> bytes:
-    """Return what is at an address, or raise an ``OSError`` if less comes than announced."""
-    parts: list[bytes] = []
-    n_bytes = 0
-    try:
-        with urlopen(url, timeout=TIMEOUT) as response:
-            announced = response.headers.get("Content-Length")
-            total = int(announced) if announced else None
-            while part := response.read(CHUNK):
-                parts.append(part)
-                n_bytes += len(part)
-                progress(url, n_bytes, total)
-    except http.client.HTTPException as error:
-        raise OSError(f"{url} broke off: {error}") from error
-    if total is not None and n_bytes != total:
-        raise OSError(f"{url} broke off after {n_bytes} of {total} bytes")
-    progress(url, n_bytes, n_bytes)
-    return b"".join(parts)
-
-
-def show_progress(what: str, n_bytes: int, total: int | None) -> None:
-    """Draw a bar on the terminal; nothing where stderr is not one."""
-    if not sys.stderr.isatty():
-        return
-    name = what.rsplit("/", 1)[-1]
-    share = n_bytes / total if total else 0.0
-    bar = "#" * int(BAR * share)
-    end = "\n" if n_bytes == total else ""
-    sys.stderr.write(f"\r{name:<24} [{bar:<{BAR}}] {n_bytes / 1e6:6.1f} MB{end}")
-    sys.stderr.flush()
-
-
 class Origin(Protocol):
-    """Somewhere a dataset can be fetched from."""
+    """A place that a dataset can be downloaded from."""
 
     def fetch(self, entry: Entry, progress: Progress) -> dict[str, NDArray[Any]]:
-        """Return the arrays of the dataset's file, not yet checked."""
+        """Return the arrays of the dataset's file, unchecked."""
 
 
 @dataclass(frozen=True)
 class LibsvmSite:
-    """Text files of the LIBSVM site, perhaps packed: training rows, perhaps test rows."""
+    """Text files of the LIBSVM site, plain or compressed: training rows and, if any, test rows."""
 
     train: str
     test: str | None = None
 
     def fetch(self, entry: Entry, progress: Progress) -> dict[str, NDArray[Any]]:
-        """Fetch both files; classes are numbered in the order of their labels."""
+        """Download the files; classes are numbered in the order of their labels."""
         X, y = self._read(self.train, entry, progress)
         names = np.unique(y)
-        arrays = {"X_train": X, "y_train": _number(y, names)}
+        arrays = {"X_train": X, "y_train": _class_index(y, names)}
         if self.test:
             X, y = self._read(self.test, entry, progress)
-            arrays |= {"X_test": X, "y_test": _number(y, names)}
+            arrays |= {"X_test": X, "y_test": _class_index(y, names)}
         return arrays
 
     def _read(self, file: str, entry: Entry, progress: Progress) -> Part:
@@ -93,30 +59,30 @@ class LibsvmSite:
             BytesIO(text), n_features=entry.n_features, dtype=np.float32, zero_based=False
         )
         rows = X.toarray()
-        # One file has 1/sqrt(30) in place of 1.
+        # One file has 1/sqrt(30) instead of 1.
         return (rows != 0).astype(np.uint8) if entry.kind == "binary" else rows, y
 
 
 @dataclass(frozen=True)
 class OpenML:
-    """A dataset of OpenML, by number, with its class names in the paper's order."""
+    """A dataset of OpenML, by its number, with its class names in the paper's order."""
 
     data_id: int
     names: tuple[str, ...]
 
     def fetch(self, entry: Entry, progress: Progress) -> dict[str, NDArray[Any]]:
-        """Fetch it through scikit-learn, which tells no progress."""
-        what = f"openml.org/d/{self.data_id}"
-        progress(what, 0, None)
+        """Download it with scikit-learn, which reports no progress."""
+        address = f"openml.org/d/{self.data_id}"
+        progress(address, 0, None)
         bunch = fetch_openml(data_id=self.data_id, as_frame=False, parser="liac-arff", cache=False)
         X = np.asarray(bunch.data, dtype=np.float32)
-        progress(what, X.nbytes, X.nbytes)
-        return {"X_train": X, "y_train": _number(bunch.target, np.array(self.names))}
+        progress(address, X.nbytes, X.nbytes)
+        return {"X_train": X, "y_train": _class_index(bunch.target, np.array(self.names))}
 
 
 @dataclass(frozen=True)
 class LibAGF:
-    """Binary files of the paper's author: rows, and a quantity to be cut into classes."""
+    """Binary files of the paper's author: rows, and a quantity whose ranges are the classes."""
 
     rows: str
     quantity: str
@@ -125,7 +91,7 @@ class LibAGF:
     n_classes: int
 
     def fetch(self, entry: Entry, progress: Progress) -> dict[str, NDArray[Any]]:
-        """Fetch both; thresholds are in geometric progression, the end classes open."""
+        """Download both; the thresholds are in geometric progression."""
         rows = np.frombuffer(download(LIBAGF_DATA + self.rows, progress), "<f4", offset=4)
         quantity = np.frombuffer(download(LIBAGF_DATA + self.quantity, progress), "<f4")
         thresholds = np.geomspace(self.lowest, self.highest, self.n_classes - 1, dtype=np.float32)
@@ -134,17 +100,6 @@ class LibAGF:
             "X_train": rows.reshape(-1, entry.n_features).astype(np.float32),
             "y_train": class_index.astype(np.int16),
         }
-
-
-def _number(y: NDArray[Any], names: NDArray[Any]) -> NDArray[np.int16]:
-    """Return the number of each label among the names."""
-    order = np.argsort(names)
-    places = np.searchsorted(names, y, sorter=order)
-    class_index = order[np.minimum(places, len(names) - 1)]
-    unknown = np.unique(y[names[class_index] != y])
-    if len(unknown):
-        raise ValueError(f"labels must be among {names.tolist()}, got {unknown.tolist()}")
-    return class_index.astype(np.int16)
 
 
 ORIGINS: dict[str, Origin] = {
@@ -166,3 +121,34 @@ ORIGINS: dict[str, Origin] = {
     "phishing": LibsvmSite("binary/phishing"),
     "humidity": LibAGF("est_bt_cld_land_z0.00.vec", "train_SQ36s.dat", 7e-5, 1e-3, 8),
 }
+
+
+def download(url: str, progress: Progress) -> bytes:
+    """Return the bytes at an address; raise an ``OSError`` if there are fewer than announced."""
+    parts: list[bytes] = []
+    n_bytes = 0
+    try:
+        with urlopen(url, timeout=TIMEOUT) as response:
+            announced = response.headers.get("Content-Length")
+            total = int(announced) if announced else None
+            while part := response.read(CHUNK):
+                parts.append(part)
+                n_bytes += len(part)
+                progress(url, n_bytes, total)
+    except http.client.HTTPException as error:
+        raise OSError(f"{url} broke off: {error}") from error
+    if total is not None and n_bytes != total:
+        raise OSError(f"{url} broke off after {n_bytes} of {total} bytes")
+    progress(url, n_bytes, n_bytes)
+    return b"".join(parts)
+
+
+def _class_index(y: NDArray[Any], names: NDArray[Any]) -> NDArray[np.int16]:
+    """Return the index of each label among the names."""
+    order = np.argsort(names)
+    ranks = np.searchsorted(names, y, sorter=order)
+    class_index = order[np.minimum(ranks, len(names) - 1)]
+    unknown = np.unique(y[names[class_index] != y])
+    if len(unknown):
+        raise ValueError(f"labels must be among {names.tolist()}, got {unknown.tolist()}")
+    return class_index.astype(np.int16)

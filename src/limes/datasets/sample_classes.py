@@ -15,7 +15,7 @@ CENTRE = np.array([0.4, 0.5])
 ANGLE = np.pi / 7
 DEVIATIONS = np.array([0.13, 0.07])
 AXES = np.array([[np.cos(ANGLE), np.sin(ANGLE)], [-np.sin(ANGLE), np.cos(ANGLE)]])
-# Class 2: a round Gaussian about a place on a curve through these points.
+# Class 2: a round Gaussian around a random point of a curve through these knots.
 SPINE = np.array(
     [
         [0.17, 0.79],
@@ -30,9 +30,9 @@ SPINE = np.array(
     ]
 )
 SPREAD = 0.1
-N_PLACES = 1000  # of the quadrature along the spine: a relative error below 1e-4 where rows are
+N_NODES = 1000  # of the quadrature along the spine: a relative error below 1e-4 where rows are
 PRIORS = np.array([1.0, 2.0]) / 3  # twice as many rows of class 2
-BATCH = 1024  # rows at a time: 8 MB against all places on the spine
+BATCH = 1024  # rows at a time: 8 MB of distances to all nodes on the spine
 
 
 def sample_classes(
@@ -40,21 +40,21 @@ def sample_classes(
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Draw rows of the two classes, twice as many of class 2 as of class 1.
 
-    A problem small enough to draw on paper, with a border that bends.
+    The problem has two features and a curved border.
 
     Parameters
     ----------
     n_rows : int
-        Rows in all. The number of each class is the nearest to its share.
+        Total number of rows. The number of each class is the nearest to its share.
     random_state : int, RandomState or None, default=None
-        Which rows are drawn.
+        Seed of the rows.
 
     Returns
     -------
     X : ndarray of shape (n_rows, 2)
         The rows, in random order.
     y : ndarray of shape (n_rows,)
-        1 or 2.
+        Labels, 1 or 2.
 
     Examples
     --------
@@ -68,9 +68,9 @@ def sample_classes(
     y = np.where(np.arange(n_rows) < round(n_rows / 3), 1, 2)
     spine = _spine()
     noise = rng.standard_normal((n_rows, 2))
-    places = rng.uniform(spine.x[0], spine.x[-1], n_rows)
+    positions = rng.uniform(spine.x[0], spine.x[-1], n_rows)
     first = CENTRE + (noise * DEVIATIONS) @ AXES
-    second = spine(places) + SPREAD * noise
+    second = spine(positions) + SPREAD * noise
     order = rng.permutation(n_rows)
     return np.where((y == 1)[:, None], first, second)[order], y[order]
 
@@ -99,10 +99,10 @@ def density_gradients(X: ArrayLike) -> NDArray[np.float64]:
 
 
 class SampleClassesClassifier:
-    """The best possible classifier of the sample classes, from their definition.
+    """Bayes classifier of the sample classes, from their definition.
 
-    Its border is the true one. It needs no fitting and is used like any fitted classifier;
-    ``limes.accelerate`` takes it as a source with an exact gradient.
+    It needs no fitting and is used like a fitted classifier; ``limes.accelerate`` accepts it as a
+    source with an exact gradient.
 
     Attributes
     ----------
@@ -185,7 +185,7 @@ def _check_rows(X: ArrayLike) -> NDArray[np.float64]:
 def _log_densities(rows: NDArray[np.float64]) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return the log density of both classes at each row, and its gradient.
 
-    Logarithms, since far from both classes the densities themselves are too small for floats.
+    Far from both classes the densities themselves would underflow.
     """
     values, slopes = np.empty((len(rows), 2)), np.empty((len(rows), 2, 2))
     for batch in gen_batches(len(rows), BATCH):
@@ -202,32 +202,32 @@ def _log_first(rows: NDArray[np.float64]) -> tuple[NDArray[Any], NDArray[Any]]:
 
 
 def _log_second(rows: NDArray[np.float64]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return log density and gradient of class 2: the mean over places on the spine."""
-    places = _places()
-    exponents = cdist(rows, places, "sqeuclidean") / (-2 * SPREAD**2)
+    """Return log density and gradient of class 2: the mean over nodes on the spine."""
+    nodes = _nodes()
+    exponents = cdist(rows, nodes, "sqeuclidean") / (-2 * SPREAD**2)
     peak = exponents.max(axis=1, keepdims=True)
     terms = np.exp(exponents - peak)
     total = terms.sum(axis=1)
-    value = peak[:, 0] + np.log(total) - np.log(2 * np.pi * SPREAD**2 * len(places))
-    return value, (terms @ places / total[:, None] - rows) / SPREAD**2
+    value = peak[:, 0] + np.log(total) - np.log(2 * np.pi * SPREAD**2 * len(nodes))
+    return value, (terms @ nodes / total[:, None] - rows) / SPREAD**2
 
 
 def _log_odds(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the log of how much likelier class 2 is than class 1."""
+    """Return the log of the odds of class 2 against class 1."""
     weighted = values + np.log(PRIORS)
     return weighted[:, 1] - weighted[:, 0]
 
 
 @cache
 def _spine() -> CubicSpline:
-    """Return the curve that class 2 lies around, by cumulated chord length."""
+    """Return the curve that class 2 surrounds, by cumulated chord length."""
     chords = np.linalg.norm(np.diff(SPINE, axis=0), axis=1)
     return CubicSpline(np.append(0.0, np.cumsum(chords)), SPINE, bc_type="natural")
 
 
 @cache
-def _places() -> NDArray[np.float64]:
-    """Return the middles of equal steps along the spine."""
+def _nodes() -> NDArray[np.float64]:
+    """Return the midpoints of equal steps along the spine."""
     spine = _spine()
-    steps = (np.arange(N_PLACES) + 0.5) / N_PLACES
+    steps = (np.arange(N_NODES) + 0.5) / N_NODES
     return spine(steps * spine.x[-1])

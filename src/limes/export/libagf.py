@@ -4,7 +4,6 @@ import os
 import stat
 from array import array
 from collections.abc import Iterator
-from math import isfinite
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -14,6 +13,8 @@ from numpy.typing import NDArray
 from limes._typing import Array
 from limes.classifier import BordersClassifier
 from limes.export.packed import fitted_scheme
+from limes.files.batches import as_int32_labels
+from limes.files.streams import NumberedLines
 from limes.model.affine import AffineMap
 from limes.model.border_map import BorderMap
 from limes.model.coupling import class_pairs
@@ -22,35 +23,33 @@ from limes.model.schemes import PairwiseScheme
 
 # What svm_accelerate writes for every pair: above zero is the first class.
 POLARITY = -1
-# A border without two sides becomes a point so many times further away than all others: its value
-# varies by a millionth, and the point still has digits in float32.
+# A border without two sides becomes a point this many times further away than all others: its
+# value varies by a millionth, and float32 can still represent the point.
 FAR = 1e6
-# How well a normal's plane has to go through its point, relative to the terms of the sum.
+# Largest distance of a plane from its point, relative to the terms of the sum.
 PRECISION = 1e-9
-# A row of a million features with all digits is shorter; a line without end is no model.
-MAX_LINE_BYTES = 1 << 26
 MAX_LABEL = 2**31
 
 
 def to_libagf(fast: BordersClassifier, *, scaled: bool = False) -> str:
     """Return a pairwise classifier as a text model, as libAGF's ``svm_accelerate`` writes it.
 
-    libAGF asks the one nearest point, in the space of its rows, and its planes go through their
-    points: ``blend`` must be 1 and ``refine`` False.
+    libAGF evaluates the nearest point only, in the space of its rows, and its planes go through
+    their points: ``blend`` must be 1 and ``refine`` False.
 
     Parameters
     ----------
     fast : BordersClassifier
-        Fitted with ``scheme="pairwise"``, with whole numbers as labels.
+        Fitted with ``scheme="pairwise"``, with integers as labels.
     scaled : bool, default=False
-        Write the model for rows that are scaled already, as by the steps before the source. libAGF
-        knows no scaling: without this, a classifier whose steps change which point is nearest is
-        refused.
+        Write the model for rows that are already scaled, as by the steps before the source. libAGF
+        has no scaling: without this, a classifier whose steps change which point is nearest raises
+        an error.
 
     Returns
     -------
     str
-        The text, every number with all its digits.
+        The text; every number is written with all its digits.
 
     Examples
     --------
@@ -68,13 +67,13 @@ def to_libagf(fast: BordersClassifier, *, scaled: bool = False) -> str:
             f"libAGF's text models hold one border a pair of classes, got scheme {scheme.name!r}: "
             "fit with scheme='pairwise' (limes accelerate --scheme pairwise)."
         )
-    if any(one.blend > 1 and one.n_borders > 1 for one in scheme.maps):
+    if any(pair.blend > 1 and pair.n_borders > 1 for pair in scheme.maps):
         raise ValueError(
-            f"libAGF asks the nearest point alone, got blend={scheme.maps[0].blend!r}: fit with "
-            "blend=1."
+            "libAGF evaluates the nearest point only, got "
+            f"blend={scheme.maps[0].blend!r}: fit with blend=1."
         )
-    labels = whole_labels(fast.classes_)
-    planes = [_scaled_planes(one) if scaled else _raw_planes(one) for one in scheme.maps]
+    labels = as_int32_labels(fast.classes_, program="libAGF")
+    planes = [_scaled_planes(pair) if scaled else _raw_planes(pair) for pair in scheme.maps]
     reach = max(float(np.abs(points).max()) for points, _, _ in planes) or 1.0
     lines = ["1v1", str(len(labels)), _join(labels), _join(np.full(len(planes), POLARITY))]
     for points, normals, offsets in planes:
@@ -82,49 +81,29 @@ def to_libagf(fast: BordersClassifier, *, scaled: bool = False) -> str:
     return "\n".join(lines) + "\n"
 
 
-def whole_labels(classes: NDArray[Any]) -> NDArray[np.int64]:
-    """Return labels as libAGF has them.
-
-    Parameters
-    ----------
-    classes : ndarray of shape (n_classes,)
-        Labels.
-
-    Returns
-    -------
-    ndarray of shape (n_classes,)
-        Whole numbers of 32 bits.
-    """
-    if classes.dtype.kind in "biuf" and (np.abs(classes.astype(np.float64)) < 2**31).all():
-        whole = classes.astype(np.int64)
-        if (whole == classes).all():
-            return whole
-    raise ValueError(
-        f"libAGF's labels are whole numbers below 2**31, got {classes[:5].tolist()!r}: refit the "
-        "source on numbers, with LabelEncoder for instance."
-    )
-
-
-def _raw_planes(one: BorderMap) -> tuple[Array, Array, Array]:
-    """Return points, normals and offsets in raw rows, if the same points are nearest there."""
-    normals, offsets = one.slopes[:, 0], one.offsets[:, 0]
-    if one.preprocessing is None:
-        return one.points, normals, offsets
-    factor = _common_factor(one.preprocessing)
-    if factor is None and one.n_borders > 1:
+def _raw_planes(border_map: BorderMap) -> tuple[Array, Array, Array]:
+    """Return points, normals and offsets for raw rows, if the same points are nearest there."""
+    normals, offsets = border_map.slopes[:, 0], border_map.offsets[:, 0]
+    if border_map.preprocessing is None:
+        return border_map.points, normals, offsets
+    factor = _common_factor(border_map.preprocessing)
+    if factor is None and border_map.n_borders > 1:
         raise ValueError(
             "libAGF measures distances in the rows that it is given, and the steps before the "
             "source change them. Scale the rows first and accelerate the classifier alone, or use "
             "scaled=True and give libAGF scaled rows."
         )
     if factor is None:
-        return one.preprocessing.undo(one.points), normals, offsets
-    points = one.points @ one.preprocessing.to_matrix().T / factor + one.preprocessing.shift
+        return border_map.preprocessing.undo(border_map.points), normals, offsets
+    points = (
+        border_map.points @ border_map.preprocessing.to_matrix().T / factor
+        + border_map.preprocessing.shift
+    )
     return np.asarray(points), normals, offsets
 
 
 def _common_factor(preprocessing: AffineMap) -> float | None:
-    """Return the factor of all squared distances, or None where they have no common one."""
+    """Return the factor of all squared distances, or None if they have no common one."""
     if preprocessing.matrix is None:
         scale, n_features = np.square(preprocessing.scale), preprocessing.n_features
         diagonal = np.bincount(preprocessing.columns, scale, n_features).astype(np.float64)
@@ -138,27 +117,27 @@ def _common_factor(preprocessing: AffineMap) -> float | None:
     return factor if is_even and factor > 0 and largest_other <= PRECISION * factor else None
 
 
-def _scaled_planes(one: BorderMap) -> tuple[Array, Array, Array]:
+def _scaled_planes(border_map: BorderMap) -> tuple[Array, Array, Array]:
     """Return points, normals and offsets in the space of the points."""
-    normals, offsets = one.slopes[:, 0], one.offsets[:, 0]
-    if one.preprocessing is None:
-        return one.points, normals, offsets
-    inner = normals @ np.linalg.pinv(one.preprocessing.to_matrix()).T
-    return one.points, inner, offsets + normals @ one.preprocessing.shift
+    normals, offsets = border_map.slopes[:, 0], border_map.offsets[:, 0]
+    if border_map.preprocessing is None:
+        return border_map.points, normals, offsets
+    inner = normals @ np.linalg.pinv(border_map.preprocessing.to_matrix()).T
+    return border_map.points, inner, offsets + normals @ border_map.preprocessing.shift
 
 
 def _through_points(
     points: Array, normals: Array, offsets: Array, reach: float
 ) -> tuple[Array, Array]:
-    """Return points and normals, whose planes must go through the points."""
+    """Return points and normals; raise an error if a plane does not go through its point."""
     if len(points) == 1 and not normals.any():
         return _far_point(points, float(offsets[0]), reach)
     products = points * normals
-    off = products.sum(axis=1) + offsets
+    distances = products.sum(axis=1) + offsets
     if len(points) == 1:
-        # The only point is always the nearest: it may stand anywhere on its plane.
-        return points - off[:, None] * normals / np.square(normals).sum(), normals
-    if (np.abs(off) > PRECISION * (np.abs(products).sum(axis=1) + np.abs(offsets))).any():
+        # The only point is always the nearest: it can be anywhere on its plane.
+        return points - distances[:, None] * normals / np.square(normals).sum(), normals
+    if (np.abs(distances) > PRECISION * (np.abs(products).sum(axis=1) + np.abs(offsets))).any():
         raise ValueError(
             "libAGF's planes go through their points, which those of a map fitted to its source do "
             "not: fit with refine=False."
@@ -167,18 +146,18 @@ def _through_points(
 
 
 def _far_point(points: Array, value: float, reach: float) -> tuple[Array, Array]:
-    """Return a point so far away that its value hardly changes from row to row."""
+    """Return a point so far away that its value is nearly constant."""
     normals = np.zeros_like(points)
-    # A value of exactly zero is the first class.
+    # A value of exactly zero means the first class.
     value = value or -1.0 / FAR
     normals[0, 0] = value / (FAR * reach)
-    moved = points.copy()
-    moved[0, 0] -= FAR * reach
-    return moved, normals
+    far = points.copy()
+    far[0, 0] -= FAR * reach
+    return far, normals
 
 
 def _map_lines(points: Array, normals: Array) -> Iterator[str]:
-    """Give the lines of one pair: points, then normals, each after their size."""
+    """Yield the lines of one pair: points, then normals, each after their size."""
     for rows in (points, POLARITY * normals):
         yield f"{rows.shape[0]} {rows.shape[1]}"
         yield from map(_join, rows)
@@ -199,15 +178,15 @@ def read_libagf_model(
     path : path-like
         Text file that begins with ``1v1``.
     by_vote : bool, default=False
-        How more than two classes are decided, which the file does not say: by coupled
-        probabilities, as libAGF's programs do unless told otherwise, or by the votes of pairs.
+        How more than two classes are decided, which the file does not contain: by coupled
+        probabilities, the default of libAGF's programs, or by the votes of pairs.
     max_bytes : int, default=2**32
         Largest file to read.
 
     Returns
     -------
     BordersClassifier
-        Fitted, without a source.
+        Fitted classifier without a source.
 
     Examples
     --------
@@ -235,7 +214,7 @@ def read_libagf_model(
 
 def parse_libagf_model(stream: BinaryIO, name: str, *, by_vote: bool = False) -> BordersClassifier:
     """Read the lines of a text model."""
-    lines = _Lines(stream, name)
+    lines = NumberedLines(stream, name)
     if lines.next().split() != [b"1v1"]:
         raise lines.error("a libAGF model of pairs, which begins with '1v1'")
     labels, polarity = _read_front(lines)
@@ -244,7 +223,7 @@ def parse_libagf_model(stream: BinaryIO, name: str, *, by_vote: bool = False) ->
     for one in maps:
         if one.n_features != n_features:
             raise lines.error(f"{n_features} features in every pair, got {one.n_features}")
-    if lines.skip_empty():
+    if lines.next_nonblank():
         raise lines.error(f"the end of the file after {len(maps)} pairs")
     ordered = _sorted_maps(_near_each_other(maps), labels)
     scheme = PairwiseScheme(ordered, len(labels), by_vote=by_vote)
@@ -256,76 +235,23 @@ def parse_libagf_model(stream: BinaryIO, name: str, *, by_vote: bool = False) ->
     return _as_classifier(scheme, np.sort(labels), n_features)
 
 
-class _Lines:
-    """Lines of a file, with the place of the last one for messages."""
-
-    def __init__(self, stream: BinaryIO, name: str) -> None:
-        self.name = name
-        self.number = 0
-        self._stream = stream
-        self._text = b""
-
-    def next(self) -> bytes:
-        """Return the next line, or nothing at the end of the file."""
-        self._text = self._stream.readline(MAX_LINE_BYTES)
-        self.number += 1
-        if len(self._text) == MAX_LINE_BYTES:
-            raise self.error(f"a line of fewer than {MAX_LINE_BYTES} bytes")
-        return self._text
-
-    def skip_empty(self) -> bytes:
-        """Return the next line with something in it, or nothing at the end of the file."""
-        while (text := self.next()) and not text.strip():
-            pass
-        return text
-
-    def whole_numbers(self, expected: str) -> list[int]:
-        """Return the whole numbers of the next line."""
-        words = self.next().split()
-        if not words or not all(word.lstrip(b"-").isdigit() and len(word) < 20 for word in words):
-            raise self.error(expected)
-        try:
-            return [int(word) for word in words]
-        except ValueError:
-            raise self.error(expected) from None
-
-    def floats(self, n_numbers: int) -> list[float]:
-        """Return the numbers of the next line, so many and finite."""
-        words = self.next().split()
-        expected = f"{n_numbers} numbers"
-        if len(words) != n_numbers or b"_" in self._text:
-            raise self.error(expected)
-        try:
-            numbers = [float(word) for word in words]
-        except ValueError:
-            raise self.error(expected) from None
-        if not all(map(isfinite, numbers)):
-            raise self.error("finite numbers")
-        return numbers
-
-    def error(self, expected: str) -> ValueError:
-        """Return what to raise when the last line is not what was expected."""
-        found = repr(self._text[:60])[1:] if self._text else "the end of the file"
-        return ValueError(f"{self.name}, line {self.number}: expected {expected}, found {found}.")
-
-
-def _read_front(lines: _Lines) -> tuple[NDArray[np.int64], list[int]]:
+def _read_front(lines: NumberedLines) -> tuple[NDArray[np.int64], list[int]]:
     """Read the number of classes, their labels, and which side of each pair is which."""
-    n_classes, *more = lines.whole_numbers("the number of classes")
+    n_classes, *more = _read_integers(lines, "the number of classes")
     if n_classes < 2 or more:
         raise lines.error("the number of classes, 2 or more")
-    labels = lines.whole_numbers(f"{n_classes} labels")
+    labels = _read_integers(lines, f"{n_classes} labels")
     is_label = [abs(one) < MAX_LABEL for one in labels]
     if len(labels) != n_classes or len(set(labels)) < n_classes or not all(is_label):
         raise lines.error(f"{n_classes} labels that differ")
     n_pairs = n_classes * (n_classes - 1) // 2
-    polarity = lines.whole_numbers(f"{n_pairs} times 1 or -1")
+    polarity = _read_integers(lines, f"{n_pairs} times 1 or -1")
     if len(polarity) != n_pairs or not set(polarity) <= {1, -1}:
         raise lines.error(f"{n_pairs} times 1 or -1")
     return np.array(labels), polarity
 
 
-def _read_map(lines: _Lines, sign: int) -> BorderMap:
+def _read_map(lines: NumberedLines, sign: int) -> BorderMap:
     """Read the border of one pair; a positive sign is for values above zero in the second class."""
     points = _read_matrix(lines, "border points")
     normals = _read_matrix(lines, "normals")
@@ -336,22 +262,43 @@ def _read_map(lines: _Lines, sign: int) -> BorderMap:
         return BorderMap.from_borders(points=points, normals=sign * normals)
 
 
-def _read_matrix(lines: _Lines, what: str) -> Array:
+def _read_matrix(lines: NumberedLines, what: str) -> Array:
     """Read rows after their number and length; memory grows with the lines that are there."""
-    sizes = lines.whole_numbers(f"the number of {what} and of features")
+    sizes = _read_integers(lines, f"the number of {what} and of features")
     if len(sizes) != 2 or min(sizes) < 1:
         raise lines.error(f"the number of {what} and of features, both at least 1")
     n_rows, n_features = sizes
     numbers = array("d")
     for _ in range(n_rows):
-        numbers.extend(lines.floats(n_features))
+        numbers.extend(_read_floats(lines, n_features))
     return np.array(numbers).reshape(n_rows, n_features)
+
+
+def _read_integers(lines: NumberedLines, expected: str) -> list[int]:
+    """Return the integers of the next line."""
+    words = lines.next().split()
+    if not words or not all(word.lstrip(b"-").isdigit() and len(word) < 20 for word in words):
+        raise lines.error(expected)
+    try:
+        return [int(word) for word in words]
+    except ValueError:
+        raise lines.error(expected) from None
+
+
+def _read_floats(lines: NumberedLines, n_numbers: int) -> list[float]:
+    """Return the numbers of the next line, so many and finite."""
+    text = lines.next()
+    words = text.split()
+    expected = f"{n_numbers} numbers"
+    if len(words) != n_numbers or b"_" in text:
+        raise lines.error(expected)
+    return lines.as_floats(words, expected)
 
 
 def _near_each_other(maps: list[BorderMap]) -> list[BorderMap]:
     """Move the only point of a map to those of the others, which changes no value.
 
-    A border with one side is a point far away, and would pull the centre of all rows there.
+    A border with one side is a point far away, which would move the centre of all maps.
     """
     several = [one.points[0] for one in maps if one.n_borders > 1]
     single = [one.points[0] for one in maps if one.n_borders == 1]
@@ -363,7 +310,7 @@ def _near_each_other(maps: list[BorderMap]) -> list[BorderMap]:
 
 
 def _sorted_maps(maps: list[BorderMap], labels: NDArray[np.int64]) -> tuple[BorderMap, ...]:
-    """Return the maps of pairs in the order of sorted labels, some of them turned round."""
+    """Return the maps of pairs in the order of sorted labels; reverse those whose labels swap."""
     places = {pair: place for place, pair in enumerate(class_pairs(len(labels)))}
     order = np.argsort(labels)
     turned = []

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-# Every operator used here has had its present form since then; later runtimes take it too.
+# All operators that are used have their present form since this version.
 OPSET = 17
 IR_VERSION = 8
 
@@ -38,9 +38,9 @@ class Graph:
     array(2., dtype=float32)
     """
 
-    # Of the numbers: float32 or float64.
+    # Type of the numbers: float32 or float64.
     dtype: np.dtype[Any]
-    # Before every name, so that the graph can be part of a larger one.
+    # Prefix of every name, so that the graph can be part of a larger one.
     prefix: str
     nodes: list[Node] = field(default_factory=list)
     constants: dict[str, NDArray[Any]] = field(default_factory=dict)
@@ -62,7 +62,7 @@ class Graph:
         return self.constant(np.asarray(values, dtype=self.dtype))
 
     def integers(self, values: ArrayLike) -> str:
-        """Add whole numbers, such as axes and indices; return their name."""
+        """Add integers, such as axes and indices; return their name."""
         return self.constant(np.asarray(values, dtype=np.int64))
 
     def constant(self, array: NDArray[Any]) -> str:
@@ -72,22 +72,22 @@ class Graph:
         return name
 
     def columns(self, tensor: str, first: int, last: int, axis: int) -> str:
-        """Return the places from one to before another along an axis."""
+        """Add the elements from first to before last along an axis; return their name."""
         return self.add(
             "Slice", tensor, self.integers([first]), self.integers([last]), self.integers([axis])
         )
 
     def total(self, tensor: str, axis: int, *, keep: bool = True) -> str:
-        """Return sums along an axis."""
+        """Add sums along an axis; return their name."""
         return self.add("ReduceSum", tensor, self.integers([axis]), keepdims=int(keep))
 
     def shaped(self, tensor: str, *shape: int) -> str:
-        """Return the same numbers in another shape; 0 stands for the length of that axis before."""
+        """Add a reshaped tensor; return its name. 0 stands for the former length of that axis."""
         return self.add("Reshape", tensor, self.integers(shape))
 
 
 def import_onnx() -> ModuleType:
-    """Return the package that makes and checks models."""
+    """Return the package onnx."""
     try:
         import onnx
     except ImportError as error:
@@ -98,19 +98,19 @@ def import_onnx() -> ModuleType:
 
 
 def to_model(graph: Graph, n_features: int, outputs: dict[str, tuple[str, Any, list[Any]]]) -> Any:
-    """Return a graph as a checked model."""
+    """Return a graph as a model that ONNX has checked."""
     onnx = import_onnx()
     helper, kind = onnx.helper, onnx.helper.np_dtype_to_tensor_dtype
     nodes = [
         helper.make_node(
-            one.operator, one.inputs, one.outputs, name=one.outputs[0], **one.attributes
+            node.operator, node.inputs, node.outputs, name=node.outputs[0], **node.attributes
         )
-        for one in graph.nodes
+        for node in graph.nodes
     ]
     nodes += [
         helper.make_node("Identity", [tensor], [name]) for name, (tensor, *_) in outputs.items()
     ]
-    made = helper.make_graph(
+    onnx_graph = helper.make_graph(
         nodes,
         "limes",
         [helper.make_tensor_value_info("X", kind(graph.dtype), ["n_rows", n_features])],
@@ -122,16 +122,16 @@ def to_model(graph: Graph, n_features: int, outputs: dict[str, tuple[str, Any, l
     )
     opset = helper.make_opsetid("", OPSET)
     model = helper.make_model(
-        made, opset_imports=[opset], ir_version=IR_VERSION, producer_name="limes"
+        onnx_graph, opset_imports=[opset], ir_version=IR_VERSION, producer_name="limes"
     )
     onnx.checker.check_model(model, full_check=True)
     return model
 
 
 def make_tensor(name: str, array: NDArray[Any]) -> Any:
-    """Return a constant as ONNX has it."""
+    """Return a constant as a tensor of ONNX."""
     onnx = import_onnx()
     if array.dtype.kind == "U":
-        texts = [one.encode() for one in array.ravel().tolist()]
+        texts = [text.encode() for text in array.ravel().tolist()]
         return onnx.helper.make_tensor(name, onnx.TensorProto.STRING, array.shape, texts)
     return onnx.numpy_helper.from_array(array, name)

@@ -17,38 +17,19 @@ from limes.model.schemes import Scheme
 Real = NDArray[np.floating[Any]]
 
 
-def fitted_scheme(fast: BordersClassifier) -> Scheme:
-    """Return the scheme of a fitted classifier."""
-    if not isinstance(fast, BordersClassifier):
-        raise TypeError(
-            f"an export takes a fitted BordersClassifier, got {type(fast).__name__}: give what "
-            "limes.accelerate or limes.load returned."
-        )
-    check_is_fitted(fast)
-    return fast.scheme_
-
-
-def unknown_scheme(scheme: Scheme, known: Iterable[str], form: str) -> ValueError:
-    """Return what to raise for a scheme that a form of export does not have."""
-    return ValueError(
-        f"an export to {form} knows the schemes {sorted(known)}, got {scheme.name!r}: fit with one "
-        "of these."
-    )
-
-
 @dataclass(frozen=True, eq=False)
 class PackedMap:
-    """One map: scores ``biases - z @ weights.T``, values ``offsets + functions @ t``."""
+    """One map: scores ``biases - z @ points.T``, values ``offsets + slopes @ t``."""
 
-    # Shape (n_points, n_search). Of the search.
-    weights: Real
-    # Shape (n_points,). The lowest score is the nearest point.
+    # Shape (n_points, n_search). Border points in the coordinates of the search.
+    points: Real
+    # Shape (n_points,). The nearest point has the lowest score.
     biases: Real
     # Shape (n_points, n_values, n_features). Slopes of the linear functions.
-    functions: Real
-    # Shape (n_points, n_values). Their values at the centre.
+    slopes: Real
+    # Shape (n_points, n_values). Values of the linear functions at the centre.
     offsets: Real
-    # How many of the nearest points are averaged.
+    # Number of nearest points whose values are averaged.
     n_blended: int
 
     @property
@@ -66,11 +47,10 @@ class PackedMap:
 class Packed:
     """Maps with what they share: ``t = x - center``, ``z = t @ projection``, or ``z = t``."""
 
-    # Shape (n_features,). Taken from each row.
+    # Shape (n_features,). Subtracted from each row.
     center: Real
-    # Shape (n_features, n_search). Where the search runs in few directions.
+    # Shape (n_features, n_search). None if the search runs in the space of the rows.
     projection: Real | None
-    # The maps.
     maps: tuple[PackedMap, ...]
 
     @property
@@ -81,26 +61,22 @@ class Packed:
     @property
     def n_values(self) -> int:
         """Number of values of all maps together."""
-        return sum(one.n_values for one in self.maps)
+        return sum(part.n_values for part in self.maps)
 
 
-def pack(scheme: Scheme, dtype: Any) -> Packed:
-    """Return a scheme's maps in the numbers that a program computes with.
-
-    As in the core, rows lose a centre that is rounded; biases and offsets take up what that moves.
-    """
-    form = packed_form(scheme.maps)
-    rounded = _narrow(form.center, dtype)
-    shift = rounded.astype(np.float64) - form.center
-    projection = None if form.projection is None else to_dense(form.projection)
-    moved = shift if projection is None else shift @ projection
-    packed = [_pack_map(part, shift, moved, form.blend, dtype) for part in form.parts]
-    rounded_projection = None if projection is None else _narrow(projection, dtype)
-    return Packed(rounded, rounded_projection, tuple(packed))
+def fitted_scheme(fast: BordersClassifier) -> Scheme:
+    """Return the scheme of a fitted classifier."""
+    if not isinstance(fast, BordersClassifier):
+        raise TypeError(
+            f"an export takes a fitted BordersClassifier, got {type(fast).__name__}: give what "
+            "limes.accelerate or limes.load returned."
+        )
+    check_is_fitted(fast)
+    return fast.scheme_
 
 
 def resolve_dtype(scheme: Scheme, dtype: str | None) -> np.dtype[Any]:
-    """Return the type to compute with, by default that of the classifier itself."""
+    """Return the type to compute with, by default that of the classifier."""
     if dtype is None:
         return np.dtype(np.float64 if scheme.double else np.float32)
     if dtype not in ("float32", "float64"):
@@ -108,26 +84,53 @@ def resolve_dtype(scheme: Scheme, dtype: str | None) -> np.dtype[Any]:
     return np.dtype(dtype)
 
 
+def unknown_scheme(scheme: Scheme, known: Iterable[str], form: str) -> ValueError:
+    """Return the error for a scheme that an export does not support."""
+    return ValueError(
+        f"an export to {form} supports the schemes {sorted(known)}, got {scheme.name!r}: fit with "
+        "one of these."
+    )
+
+
+def pack(scheme: Scheme, dtype: Any) -> Packed:
+    """Return the maps of a scheme in the numbers that a program computes with.
+
+    As in the core, the centre is rounded, and biases and offsets are corrected for the difference.
+    """
+    form = packed_form(scheme.maps)
+    center = _round(form.center, dtype)
+    shift = center.astype(np.float64) - form.center
+    projection = None if form.projection is None else to_dense(form.projection)
+    search_shift = shift if projection is None else shift @ projection
+    maps = [_pack_map(part, shift, search_shift, form.blend, dtype) for part in form.parts]
+    rounded_projection = None if projection is None else _round(projection, dtype)
+    return Packed(center, rounded_projection, tuple(maps))
+
+
 def _pack_map(
-    part: tuple[Array, Array, Array, Array], shift: Array, moved: Array, blend: int, dtype: Any
+    part: tuple[Array, Array, Array, Array],
+    shift: Array,
+    search_shift: Array,
+    blend: int,
+    dtype: Any,
 ) -> PackedMap:
-    """Return one map, moved by what the rounding of the centre moved the rows."""
-    weights, biases, functions, offsets = part
+    """Return one map, corrected for the rounding of the centre."""
+    points, biases, slopes, offsets = part
     return PackedMap(
-        _narrow(weights, dtype),
-        _narrow(biases - weights @ moved, dtype),
-        _narrow(functions, dtype),
-        _narrow(offsets + functions @ shift, dtype),
+        _round(points, dtype),
+        _round(biases - points @ search_shift, dtype),
+        _round(slopes, dtype),
+        _round(offsets + slopes @ shift, dtype),
         min(blend, max(len(biases) - 1, 1)),
     )
 
 
-def _narrow(array: Array | Real, dtype: Any) -> Real:
+def _round(array: Array | Real, dtype: Any) -> Real:
     """Round to the type of a program, if that can hold the numbers."""
     with np.errstate(over="ignore"):
-        narrowed = np.ascontiguousarray(array, dtype=dtype)
-    if not np.isfinite(narrowed).all():
+        rounded = np.ascontiguousarray(array, dtype=dtype)
+    if not np.isfinite(rounded).all():
         raise ValueError(
             f"the model has numbers too large for {np.dtype(dtype).name}: export it as 'float64'."
         )
-    return narrowed
+    return rounded

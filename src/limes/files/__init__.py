@@ -1,4 +1,4 @@
-"""Files of rows: LIBSVM text, CSV, Parquet, Arrow, NumPy and libAGF, read and written in pieces."""
+"""Read and write files of rows in batches: LIBSVM text, CSV, Parquet, Arrow, NumPy, libAGF."""
 
 from limes.files.batches import Batch, LabelCollector, join_labels
 from limes.files.predictions import create_predictions

@@ -1,4 +1,4 @@
-"""Batches, labels of batches, columns, writer base class."""
+"""Batches of rows and their labels, the choice of columns, and the base classes of writers."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -9,29 +9,29 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-# One piece of a file: large enough to keep a core busy, small beside the interpreter.
+# Size of one batch: large enough to keep a core busy, small compared with the interpreter.
 BATCH_BYTES = 1 << 22
 MAX_BATCH_ROWS = 1 << 16
-# No dataset is wider; a file that says so is damaged, or not what it is taken for.
+# No dataset is wider: a file with a larger width is damaged, or of another format.
 MAX_FEATURES = 1 << 25
-# The name that a label's column has where the user does not say, and that we give it.
+# Default name of the label column, in reading and in writing.
 LABEL = "label"
-# Characters of a name that a message shows.
+# Characters of a name that are shown in a message.
 MAX_SHOWN = 40
 
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Some rows that follow each other in a file.
+    """Consecutive rows of a file.
 
     Parameters
     ----------
     X : ndarray or csr_matrix of shape (n_rows, n_features)
         Rows.
     y : ndarray of shape (n_rows,), or None
-        Labels; None where the file has none. As text where the file is text.
+        Labels, as text if the file is text; None if the file has none.
     table : object, default=None
-        All columns, for files that have names for them.
+        All columns as a record batch, if they were requested.
     """
 
     X: Any
@@ -45,19 +45,19 @@ class Batch:
 
 
 def batch_size(n_features: int, itemsize: int = 8) -> int:
-    """Return how many rows make a piece."""
+    """Return the number of rows in a batch."""
     return max(1, min(MAX_BATCH_ROWS, BATCH_BYTES // max(1, n_features * itemsize)))
 
 
 class LabelCollector:
-    """The labels of many pieces, held in little room until all are there.
+    """Labels of many batches, stored compactly until all of them are read.
 
     Examples
     --------
-    >>> parts = LabelCollector()
-    >>> parts.add(np.array(["b", "a"]))
-    >>> parts.add(None)
-    >>> parts.join()
+    >>> labels = LabelCollector()
+    >>> labels.add(np.array(["b", "a"]))
+    >>> labels.add(None)
+    >>> labels.join()
     array(['b', 'a'], dtype='<U1')
     """
 
@@ -65,7 +65,13 @@ class LabelCollector:
         self._parts: list[NDArray[Any] | tuple[NDArray[Any], NDArray[np.int32]]] = []
 
     def add(self, y: NDArray[Any] | None) -> None:
-        """Keep the labels of one more piece, if it has any; of text each word once."""
+        """Store the labels of one more batch, text as distinct words and indices.
+
+        Parameters
+        ----------
+        y : ndarray of shape (n_rows,), or None
+            Labels, as numbers or text; None adds nothing.
+        """
         if y is None:
             return
         if y.dtype.kind in "biuf":
@@ -75,34 +81,39 @@ class LabelCollector:
         self._parts.append((words, class_index.astype(np.int32)))
 
     def join(self) -> NDArray[Any] | None:
-        """Return all labels as one array of one type, or None where there are none."""
+        """Return all labels as one array of one type.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,), or None
+            As ``join_labels`` returns it; None if no batch had labels.
+        """
         if not self._parts:
             return None
-        arrays = [one if isinstance(one, np.ndarray) else one[0] for one in self._parts]
-        if all(array.dtype.kind in "biuf" for array in arrays):
-            return join_labels(arrays)
-        # The type is that of the words, each of them once.
-        kept = join_labels(arrays)
-        ends = np.cumsum([len(array) for array in arrays])
-        pieces = [
-            kept[end - len(array) : end]
-            if isinstance(one, np.ndarray)
-            else kept[end - len(array) : end][one[1]]
-            for one, array, end in zip(self._parts, arrays, ends.tolist(), strict=True)
-        ]
-        return np.concatenate(pieces)
+        arrays = [part if isinstance(part, np.ndarray) else part[0] for part in self._parts]
+        # The type depends only on the distinct words.
+        joined = join_labels(arrays)
+        if all(isinstance(part, np.ndarray) for part in self._parts):
+            return joined
+        pieces = np.split(joined, np.cumsum([len(array) for array in arrays])[:-1])
+        return np.concatenate(
+            [
+                piece if isinstance(part, np.ndarray) else piece[part[1]]
+                for part, piece in zip(self._parts, pieces, strict=True)
+            ]
+        )
 
 
 def join_labels(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    """Make one array of the labels of several pieces.
+    """Concatenate the labels of several batches into one array of one type.
 
-    Whole numbers become integers, whatever they were in the file; what is not a number
-    everywhere becomes text.
+    Whole numbers become integers, whatever their type in the file; labels of which at least one
+    is not a number become text.
 
     Parameters
     ----------
     parts : sequence of ndarray
-        Labels of each piece, as numbers or text.
+        Labels of each batch, as numbers or text.
 
     Returns
     -------
@@ -134,8 +145,8 @@ def join_labels(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
 
 
 def _whole_where_possible(labels: NDArray[np.float64]) -> NDArray[Any]:
-    """Return integers where all labels are whole."""
-    # Above 2**53 a float no longer tells neighbouring integers apart.
+    """Return integers if all labels are whole numbers."""
+    # Above 2**53 neighbouring integers have the same float.
     if np.isfinite(labels).all() and (np.abs(labels) <= 2**53).all():
         whole = labels.astype(np.int64)
         if (whole == labels).all():
@@ -143,13 +154,32 @@ def _whole_where_possible(labels: NDArray[np.float64]) -> NDArray[Any]:
     return labels
 
 
+def as_int32_labels(labels: NDArray[Any], *, program: str) -> NDArray[np.int32]:
+    """Return labels as 32-bit integers, the only ones that LIBSVM and libAGF know.
+
+    Examples
+    --------
+    >>> as_int32_labels(np.array([1.0, -7.0]), program="libAGF")
+    array([ 1, -7], dtype=int32)
+    """
+    # The comparison is also false for nan.
+    if labels.dtype.kind in "biuf" and (np.abs(labels.astype(np.float64)) < 2**31).all():
+        whole = labels.astype(np.int32)
+        if (whole == labels).all():
+            return whole
+    raise ValueError(
+        f"labels must be whole numbers of 32 bits for {program}, got {labels[:5].tolist()!r}: "
+        "encode them with sklearn's LabelEncoder, for instance."
+    )
+
+
 @dataclass(frozen=True)
 class Columns:
-    """The columns of a table that are used."""
+    """Columns of a table to read."""
 
     # In the order of the model's features.
     features: tuple[str, ...]
-    # None where there is none.
+    # None if there is none.
     label: str | None
 
 
@@ -160,30 +190,30 @@ def choose_columns(
     label: str | None = None,
     features: Sequence[str] | None = None,
 ) -> Columns:
-    """Tell the label from the features.
+    """Return the columns of the label and of the features.
 
     Examples
     --------
     >>> choose_columns(["a", "b", "kind"], file="rows.csv", label="-1")
     Columns(features=('a', 'b'), label='kind')
     """
-    twice = sorted({name for name in names if list(names).count(name) > 1})
-    if twice:
-        raise ValueError(f"{file}: expected columns that differ, found {quote(twice[0])} twice.")
-    found = _find_label(names, file, label)
+    repeated = sorted({name for name in names if list(names).count(name) > 1})
+    if repeated:
+        raise ValueError(f"{file}: expected columns that differ, found {quote(repeated[0])} twice.")
+    label_column = _find_label(names, file, label)
     if features is None:
-        return Columns(tuple(name for name in names if name != found), found)
+        return Columns(tuple(name for name in names if name != label_column), label_column)
     missing = [name for name in features if name not in names]
     if missing:
         raise ValueError(
-            f"{file}: expected a column {quote(missing[0])}, found {some_names(names)} "
+            f"{file}: expected a column {quote(missing[0])}, found {list_names(names)} "
             f"({len(names)} in all)."
         )
-    return Columns(tuple(features), found)
+    return Columns(tuple(features), label_column)
 
 
-def find_place(label: str, n_columns: int) -> int | None:
-    """Return the place of a column, from 0, or None where the words are no place."""
+def column_index(label: str, n_columns: int) -> int | None:
+    """Return the index of a column given as "1", "2" ... or "-1", or None if it is neither."""
     digits = label.removeprefix("-")
     if not (digits.isascii() and digits.isdigit()) or not 1 <= int(digits[:12]) <= n_columns:
         return None
@@ -191,60 +221,60 @@ def find_place(label: str, n_columns: int) -> int | None:
 
 
 def _find_label(names: Sequence[str], file: str, label: str | None) -> str | None:
-    """Return the name of the label's column."""
+    """Return the name of the label column, or None if there is none."""
     if label is None:
         return LABEL if LABEL in names else None
     if label in names:
         return label
-    place = find_place(label, len(names))
-    if place is None:
+    index = column_index(label, len(names))
+    if index is None:
         raise ValueError(
-            f"{file}: expected the label in a column {quote(label)}, found {some_names(names)}: "
-            f"give a name, or a place from 1 to {len(names)} (-1 is the last)."
+            f"{file}: expected the label in a column {quote(label)}, found {list_names(names)}: "
+            f"give a name, or a number from 1 to {len(names)} (-1 is the last)."
         )
-    return names[place]
+    return names[index]
 
 
 def quote(name: str) -> str:
-    """Return a name for a message, cut where it is very long."""
+    """Return a name in quotes for a message, cut if it is very long."""
     return repr(name if len(name) <= MAX_SHOWN else f"{name[: MAX_SHOWN - 3]}...")
 
 
-def some_names(names: Sequence[str]) -> str:
-    """Write a few names."""
+def list_names(names: Sequence[str]) -> str:
+    """Return the first eight names for a message."""
     shown = ", ".join(quote(name)[1:-1] for name in names[:8])
     return f"{shown} ..." if len(names) > 8 else shown
 
 
-class PieceWriter:
-    """The end of a file: reached, or given up."""
+class BatchWriter:
+    """Base class of writers: how a file is completed or abandoned."""
 
     def close(self) -> None:
-        """Finish the file; by default the last piece has finished it."""
+        """Complete the file; by default it is complete after the last batch."""
 
     def discard(self) -> None:
-        """Let go of everything after an error; by default there is nothing to let go of."""
+        """Release all resources after an error; by default there are none."""
 
 
-class RowWriter(PieceWriter, ABC):
-    """What writes rows."""
+class RowWriter(BatchWriter, ABC):
+    """Base class of writers of rows."""
 
     @abstractmethod
     def write(self, X: Any, y: NDArray[Any] | None) -> None:
         """Append rows and their labels."""
 
 
-class PredictionWriter(PieceWriter, ABC):
-    """What writes predictions."""
+class PredictionWriter(BatchWriter, ABC):
+    """Base class of writers of predictions."""
 
     @abstractmethod
     def write(
         self, labels: NDArray[Any], probabilities: NDArray[Any] | None, table: Any = None
     ) -> None:
-        """Append labels, their probabilities, and the columns of the rows that they are for."""
+        """Append labels and probabilities, beside the columns of their rows if these are given."""
 
 
-Writer = TypeVar("Writer", bound=PieceWriter)
+Writer = TypeVar("Writer", bound=BatchWriter)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""LIBSVM text."""
+"""LIBSVM text: a label and `index:value` pairs on each line."""
 
 import re
 from collections.abc import Iterator
@@ -11,12 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse import csr_matrix
-from sklearn.datasets import load_svmlight_file
 
 from limes.files.batches import MAX_FEATURES, Batch, RowWriter
 from limes.files.streams import open_input
 
-# Text of one piece, and the longest line: a million features with all digits are shorter.
+# Text of one batch, and the longest line: a million features with all digits are shorter.
 CHUNK_BYTES = 1 << 22
 MAX_LINE_BYTES = 1 << 26
 SPACE, COLON, NEWLINE = b" :\n"
@@ -24,7 +23,7 @@ EACH_ON_A_LINE = bytes.maketrans(b" :", b"\n\n")
 BLANKS = bytes.maketrans(b"\t\r\v\f", b"    ")
 COMMENT = re.compile(rb"#[^\n]*")
 QUERY = re.compile(rb"(?<=[ \t])qid:\d+")
-# Never two ways to read the same digits: a number that is not one is seen at once.
+# Possessive quantifiers: there is no backtracking, so text that is no number fails in linear time.
 NUMBER = rb"[-+]?(?:\d++\.?+\d*+|\.\d++)(?:[eE][-+]?\d{1,5}+)?+"
 LABEL = re.compile(NUMBER)
 PAIR = re.compile(rb"(\d{1,18}):(" + NUMBER + rb")")
@@ -32,18 +31,18 @@ PAIR = re.compile(rb"(\d{1,18}):(" + NUMBER + rb")")
 
 @contextmanager
 def open_libsvm(path: Path, n_features: int | None) -> Iterator[Iterator[Batch]]:
-    """Open LIBSVM text and give its pieces."""
+    """Open LIBSVM text and yield its batches."""
     with open_input(path) as stream:
         yield _read_batches(stream, str(path), n_features)
 
 
 def _read_batches(stream: IO[bytes], name: str, n_features: int | None) -> Iterator[Batch]:
-    """Go through the pieces of a text."""
+    """Yield the batches of a text."""
     first_line = 1
     for text in _read_chunks(stream, name):
         lines = parse_lines(text, name=name, first_line=first_line)
         if n_features is not None and lines.n_features > n_features:
-            _refuse_width(text, lines, name=name, first_line=first_line, n_features=n_features)
+            _raise_too_wide(text, lines, name=name, first_line=first_line, n_features=n_features)
         if len(lines.labels):
             width = lines.n_features if n_features is None else n_features
             yield Batch(lines.rows(width), lines.labels)
@@ -51,10 +50,10 @@ def _read_batches(stream: IO[bytes], name: str, n_features: int | None) -> Itera
 
 
 def _read_chunks(stream: IO[bytes], name: str) -> Iterator[bytes]:
-    """Cut a text into pieces of whole lines; the last line is given an end if it has none."""
+    """Yield a text in chunks of whole lines, the last line with an end even if it has none."""
     rest = b""
-    while piece := stream.read(CHUNK_BYTES):
-        head, newline, tail = piece.rpartition(b"\n")
+    while chunk := stream.read(CHUNK_BYTES):
+        head, newline, tail = chunk.rpartition(b"\n")
         if newline:
             yield rest + head + newline
             rest = tail
@@ -70,7 +69,7 @@ def _read_chunks(stream: IO[bytes], name: str) -> Iterator[bytes]:
 
 
 class Lines(NamedTuple):
-    """What lines say: labels, how many features each row names, which, and their values."""
+    """Parsed lines: labels, number of values of each row, their features, and the values."""
 
     labels: NDArray[np.float64]
     counts: NDArray[np.int64]
@@ -78,71 +77,22 @@ class Lines(NamedTuple):
     values: NDArray[np.float64]
 
     def rows(self, n_features: int) -> csr_matrix:
-        """Return the rows as a sparse matrix; features are counted from 1 in the text."""
+        """Return the rows as a sparse matrix; in the text features are numbered from 1."""
         starts = np.concatenate([[0], np.cumsum(self.counts)])
         shape = (len(self.labels), n_features)
         return csr_matrix((self.values, self.features - 1, starts), shape=shape)
 
     @property
     def n_features(self) -> int:
-        """The highest feature that is named."""
+        """The highest feature with a value."""
         return int(self.features.max(initial=0))
 
 
-def _refuse_width(
-    text: bytes, lines: Lines, *, name: str, first_line: int, n_features: int
-) -> None:
-    """Say which line names a feature that there should not be."""
-    ends = np.cumsum(lines.counts)
-    row = int(np.searchsorted(ends, np.argmax(lines.features > n_features), side="right"))
-    contents = [place for place, line in enumerate(text.split(b"\n")) if _has_content(line)]
-    raise ValueError(
-        f"{name}, line {first_line + contents[row]}: expected features up to {n_features}, "
-        f"found {lines.features[: ends[row]][-1]}."
-    )
-
-
-def _has_content(line: bytes) -> bool:
-    """Tell whether a line is a row, not blank or a comment."""
-    return bool(line.partition(b"#")[0].strip())
-
-
-class LibsvmWriter(RowWriter):
-    """Rows to LIBSVM text, every bit of every number kept."""
-
-    def __init__(self, stream: IO[bytes]) -> None:
-        self._stream = stream
-
-    def write(self, X: Any, y: NDArray[Any] | None) -> None:
-        """Append rows; the label of a row without one is 0, as in LIBSVM's own test files."""
-        rows = sparse.csr_matrix(X)
-        rows.sort_indices()
-        labels = np.zeros(rows.shape[0], dtype=np.int64) if y is None else y
-        labels = labels.astype(np.int64) if labels.dtype.kind == "b" else labels
-        if labels.dtype.kind not in "biuf":
-            raise ValueError(
-                f"LIBSVM text has numbers as labels, got {labels[0]!r}: choose another format, "
-                "such as CSV."
-            )
-        features, values = (rows.indices + 1).tolist(), rows.data.tolist()
-        starts = rows.indptr.tolist()
-        for label, start, end in zip(labels.tolist(), starts[:-1], starts[1:], strict=True):
-            pairs = zip(features[start:end], values[start:end], strict=True)
-            words = [repr(label), *(f"{place}:{_short(value)}" for place, value in pairs)]
-            self._stream.write(" ".join(words).encode("ascii") + b"\n")
-
-
-def _short(value: float) -> str:
-    """Write a number with every bit, without the point of a whole one."""
-    text = repr(value)
-    return text[:-2] if text.endswith(".0") else text
-
-
 def parse_lines(text: bytes, *, name: str, first_line: int) -> Lines:
-    """Read whole lines of LIBSVM text.
+    """Parse whole lines of LIBSVM text.
 
-    Numbers are read by pyarrow, several times as fast as by scikit-learn's loader, which reads
-    where pyarrow is not installed.
+    Numbers are parsed by pyarrow, which is faster than scikit-learn's loader; the latter is used
+    if pyarrow is not installed.
     """
     clean = _clean(text)
     if not clean:
@@ -150,14 +100,14 @@ def parse_lines(text: bytes, *, name: str, first_line: int) -> Lines:
     try:
         lines = _parse(clean)
     except (ValueError, OverflowError):
-        _find_fault(text, name, first_line)
-    if not _is_sound(lines):
-        _find_fault(text, name, first_line)
+        _raise_invalid_line(text, name, first_line)
+    if not _is_valid(lines):
+        _raise_invalid_line(text, name, first_line)
     return lines
 
 
 def _clean(text: bytes) -> bytes:
-    """Leave out comments, query numbers, blank lines and blanks that separate nothing."""
+    """Remove comments, query numbers, blank lines and blanks that separate nothing."""
     if b"#" in text:
         text = COMMENT.sub(b"", text)
     if b"qid:" in text:
@@ -173,7 +123,7 @@ def _clean(text: bytes) -> bytes:
 
 
 def _parse(text: bytes) -> Lines:
-    """Put every number on a line of its own, and read them all at once."""
+    """Put each number on its own line, and parse all of them at once."""
     try:
         from limes.files.tables import parse_numbers
     except ImportError:
@@ -191,7 +141,7 @@ def _parse(text: bytes) -> Lines:
 
 
 def _find_separators(text: bytes) -> NDArray[np.uint8]:
-    """Return the separators in order: after a label or value a space or line end, else a colon."""
+    """Return the separators in order: a space or line end after a label or value, else a colon."""
     characters = np.frombuffer(text, dtype=np.uint8)
     is_separator = (characters == SPACE) | (characters == COLON) | (characters == NEWLINE)
     separators = characters[is_separator]
@@ -202,7 +152,7 @@ def _find_separators(text: bytes) -> NDArray[np.uint8]:
 
 
 def _whole(numbers: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return feature indices, which must be whole numbers."""
+    """Return feature indices as integers."""
     if not (np.abs(numbers) < 2**53).all():
         raise ValueError("an index is too large.")
     whole = numbers.astype(np.int64)
@@ -212,45 +162,47 @@ def _whole(numbers: NDArray[np.float64]) -> NDArray[np.int64]:
 
 
 def _parse_by_scikit_learn(text: bytes) -> Lines:
-    """Read a line at a time, where pyarrow is not installed."""
+    """Parse without pyarrow."""
+    from sklearn.datasets import load_svmlight_file
+
     X, y = load_svmlight_file(BytesIO(text), dtype=np.float64, zero_based=True)
     return Lines(y, np.diff(X.indptr).astype(np.int64), X.indices.astype(np.int64), X.data)
 
 
-def _is_sound(lines: Lines) -> bool:
-    """Tell whether all is finite, and features count from 1, rise, and are not too many."""
+def _is_valid(lines: Lines) -> bool:
+    """Return whether numbers are finite and features rise from 1 to at most `MAX_FEATURES`."""
     if not (np.isfinite(lines.labels).all() and np.isfinite(lines.values).all()):
         return False
     if not len(lines.features):
         return True
-    is_rise = np.diff(lines.features) > 0
+    is_rising = np.diff(lines.features) > 0
     starts = np.cumsum(lines.counts)[:-1]
-    is_rise[starts[(starts > 0) & (starts < len(lines.features))] - 1] = True
+    is_rising[starts[(starts > 0) & (starts < len(lines.features))] - 1] = True
     low, high = lines.features.min(), lines.features.max()
-    return bool(is_rise.all() and low >= 1 and high <= MAX_FEATURES)
+    return bool(is_rising.all() and low >= 1 and high <= MAX_FEATURES)
 
 
-def _find_fault(text: bytes, name: str, first_line: int) -> NoReturn:
-    """Raise an error for the first line that is wrong."""
+def _raise_invalid_line(text: bytes, name: str, first_line: int) -> NoReturn:
+    """Raise an error that names the first invalid line."""
     _check_lines(text, name, first_line)
     raise ValueError(f"{name}, from line {first_line}: not LIBSVM text.")
 
 
 def _check_lines(text: bytes, name: str, first_line: int) -> None:
-    """Say which line is not a label and index:value pairs."""
-    for place, line in enumerate(text.split(b"\n")):
+    """Raise an error unless each line is a label and index:value pairs."""
+    for offset, line in enumerate(text.split(b"\n")):
         words = _clean(line + b"\n").split()
-        expected = _find_line_fault(words) if words else ""
+        expected = _unmet_expectation(words) if words else ""
         if expected:
-            found = line.decode("ascii", "replace").strip()
-            shown = found if len(found) <= 60 else f"{found[:57]}..."
+            content = line.decode("ascii", "replace").strip()
+            shown = content if len(content) <= 60 else f"{content[:57]}..."
             raise ValueError(
-                f"{name}, line {first_line + place}: expected {expected}, found {shown!r}."
+                f"{name}, line {first_line + offset}: expected {expected}, found {shown!r}."
             )
 
 
-def _find_line_fault(words: list[bytes]) -> str:
-    """Return what was expected of a line, or nothing where it is right."""
+def _unmet_expectation(words: list[bytes]) -> str:
+    """Return what was expected of an invalid line, or nothing if it is valid."""
     if not LABEL.fullmatch(words[0]):
         return "a number as the label"
     pairs = [PAIR.fullmatch(word) for word in words[1:]]
@@ -265,3 +217,52 @@ def _find_line_fault(words: list[bytes]) -> str:
     if not np.isfinite([float(number) for number in numbers]).all():
         return "finite numbers"
     return ""
+
+
+def _raise_too_wide(
+    text: bytes, lines: Lines, *, name: str, first_line: int, n_features: int
+) -> NoReturn:
+    """Raise an error that names the first line with too high a feature."""
+    ends = np.cumsum(lines.counts)
+    row = int(np.searchsorted(ends, np.argmax(lines.features > n_features), side="right"))
+    offsets = [offset for offset, line in enumerate(text.split(b"\n")) if _has_content(line)]
+    raise ValueError(
+        f"{name}, line {first_line + offsets[row]}: expected features up to {n_features}, "
+        f"found {lines.features[: ends[row]][-1]}."
+    )
+
+
+def _has_content(line: bytes) -> bool:
+    """Return whether a line is a row, neither blank nor a comment."""
+    return bool(line.partition(b"#")[0].strip())
+
+
+class LibsvmWriter(RowWriter):
+    """Writer of rows to LIBSVM text, numbers with all their digits."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+
+    def write(self, X: Any, y: NDArray[Any] | None) -> None:
+        """Append rows; without labels these are 0, as in LIBSVM's own test files."""
+        rows = sparse.csr_matrix(X)
+        rows.sort_indices()
+        labels = np.zeros(rows.shape[0], dtype=np.int64) if y is None else y
+        labels = labels.astype(np.int64) if labels.dtype.kind == "b" else labels
+        if labels.dtype.kind not in "biuf":
+            raise ValueError(
+                f"labels must be numbers in LIBSVM text, got {labels[0]!r}: choose another format, "
+                "such as CSV."
+            )
+        features, values = (rows.indices + 1).tolist(), rows.data.tolist()
+        starts = rows.indptr.tolist()
+        for label, start, end in zip(labels.tolist(), starts[:-1], starts[1:], strict=True):
+            pairs = zip(features[start:end], values[start:end], strict=True)
+            words = [repr(label), *(f"{feature}:{_short(value)}" for feature, value in pairs)]
+            self._stream.write(" ".join(words).encode("ascii") + b"\n")
+
+
+def _short(value: float) -> str:
+    """Return a number with all its digits, a whole one without the point."""
+    text = repr(value)
+    return text[:-2] if text.endswith(".0") else text

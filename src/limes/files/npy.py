@@ -1,4 +1,4 @@
-"""`.npy` and `.npz`."""
+"""NumPy's `.npy` and `.npz` files, read and written a block of rows at a time."""
 
 import shutil
 import zipfile
@@ -16,7 +16,7 @@ from numpy.lib import format as npy_format
 from numpy.typing import NDArray
 from scipy import sparse
 
-from limes.files.batches import MAX_FEATURES, Batch, RowWriter, batch_size, join_labels, some_names
+from limes.files.batches import MAX_FEATURES, Batch, RowWriter, batch_size, join_labels, list_names
 from limes.files.streams import shorten
 
 COPY_BYTES = 1 << 20
@@ -24,13 +24,13 @@ HEADERS: dict[tuple[int, int], Any] = {
     (1, 0): npy_format.read_array_header_1_0,
     (2, 0): npy_format.read_array_header_2_0,
 }
-# Room for the header of a file whose number of rows is known only at its end.
+# Size of the header, which is rewritten when the number of rows is known.
 HEADER_BYTES = 128
-# Most to ask of a stream at once: it may have far less than it promises.
+# Largest single read: a stream may be far shorter than its header says.
 MAX_READ_BYTES = 1 << 24
-# What the zip reader raises on damaged archives.
+# Exceptions of the zip reader for damaged archives.
 DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, OSError)
-# Most to hold at once of an array that lies by columns, whose first row ends near its end.
+# Largest array in Fortran order: its first row ends near the end of the file, so all is read.
 MAX_TRANSPOSED_BYTES = 1 << 32
 
 
@@ -44,7 +44,7 @@ class ArrayReader:
         self._check()
 
     def blocks(self, n_rows: int) -> Iterator[NDArray[Any]]:
-        """Give the array, at most so many rows at a time."""
+        """Yield the array, at most so many rows at a time."""
         if self.is_fortran and len(self.shape) == 2:
             yield from self._transposed_blocks(n_rows)
             return
@@ -56,7 +56,7 @@ class ArrayReader:
         self._check_end()
 
     def _transposed_blocks(self, n_rows: int) -> Iterator[NDArray[Any]]:
-        """Give an array that lies there by columns, once all of it is read."""
+        """Yield an array in Fortran order, after reading all of it."""
         n_bytes = prod(self.shape) * self.dtype.itemsize
         if n_bytes > MAX_TRANSPOSED_BYTES:
             raise ValueError(
@@ -70,8 +70,8 @@ class ArrayReader:
             yield np.ascontiguousarray(X[start : start + n_rows])
 
     def _check_end(self) -> None:
-        """Refuse bytes after the last row."""
-        if self._take(1, self.shape[0]):
+        """Raise an error if bytes follow the last row."""
+        if self._read_some(1, self.shape[0]):
             raise ValueError(f"{self.name}: expected the end after {self.shape[0]} rows.")
 
     def _read_header(self) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
@@ -91,7 +91,7 @@ class ArrayReader:
         return shape, is_fortran, dtype
 
     def _check(self) -> None:
-        """Refuse what are no rows or labels, above all objects, which could run code."""
+        """Raise an error unless the array can be rows or labels; objects could execute code."""
         if self.dtype.kind not in "biufU" or self.dtype.itemsize == 0:
             raise ValueError(f"{self.name}: expected numbers or text, found {self.dtype}.")
         if len(self.shape) not in (1, 2) or min(self.shape) < 0:
@@ -102,20 +102,20 @@ class ArrayReader:
             )
 
     def _read(self, n_bytes: int, row: int) -> bytes:
-        """Return so many bytes, or say where they ended."""
+        """Return so many bytes, or raise an error that names the last complete row."""
         pieces = []
-        while n_bytes and (piece := self._take(min(n_bytes, MAX_READ_BYTES), row)):
+        while n_bytes and (piece := self._read_some(min(n_bytes, MAX_READ_BYTES), row)):
             pieces.append(piece)
             n_bytes -= len(piece)
         if n_bytes:
             raise ValueError(
                 f"{self.name}, after row {row}: expected {self.shape[0]} rows, found the end of "
-                "the file (is it cut short?)."
+                "the file (is it truncated?)."
             )
         return b"".join(pieces)
 
-    def _take(self, n_bytes: int, row: int) -> bytes:
-        """Read at most so many bytes, or say where the file is damaged."""
+    def _read_some(self, n_bytes: int, row: int) -> bytes:
+        """Return at most so many bytes; wrap errors of a damaged archive."""
         try:
             return self._stream.read(n_bytes)
         except DAMAGED as error:
@@ -133,7 +133,7 @@ def open_npy(path: Path) -> Iterator[tuple[ArrayReader, None]]:
 
 @contextmanager
 def open_npz(path: Path, part: str | None) -> Iterator[tuple[ArrayReader, ArrayReader | None]]:
-    """Open the rows and, where there are any, the labels of a ``.npz`` file."""
+    """Open the rows and, if there are any, the labels of a ``.npz`` file."""
     with ExitStack() as stack:
         archive = stack.enter_context(_open_archive(path))
         key = _choose_rows(archive, path, part)
@@ -146,20 +146,20 @@ def open_npz(path: Path, part: str | None) -> Iterator[tuple[ArrayReader, ArrayR
 
 
 def _open_archive(path: Path) -> zipfile.ZipFile:
-    """Open an archive by the list of arrays at its end."""
+    """Open an archive, whose directory is at its end."""
     try:
         return zipfile.ZipFile(path)
     except FileNotFoundError:
         raise
     except DAMAGED as error:
         raise ValueError(
-            f"{path}, byte {path.stat().st_size}: not a readable .npz archive, whose arrays are "
-            f"listed at its end ({shorten(error)})."
+            f"{path}, byte {path.stat().st_size}: not a readable .npz archive, whose directory is "
+            f"at its end ({shorten(error)})."
         ) from error
 
 
 def _open_member(archive: zipfile.ZipFile, path: Path, name: str) -> IO[bytes]:
-    """Open one array."""
+    """Open one array of an archive."""
     try:
         return archive.open(f"{name}.npy")
     except DAMAGED as error:
@@ -172,53 +172,53 @@ def _open_member(archive: zipfile.ZipFile, path: Path, name: str) -> IO[bytes]:
 def _choose_rows(archive: zipfile.ZipFile, path: Path, part: str | None) -> str:
     """Return the name of the array of rows."""
     names = [name.removesuffix(".npy") for name in archive.namelist()]
-    wanted = "X" if part is None else f"X_{part}"
-    if wanted in names:
-        return wanted
+    expected = "X" if part is None else f"X_{part}"
+    if expected in names:
+        return expected
     parts = sorted(name[2:] for name in names if name.startswith("X_"))
     if parts:
         raise ValueError(
-            f"{path}: expected an array {wanted!r}, found parts {some_names(parts)}: choose one "
+            f"{path}: expected an array {expected!r}, found parts {list_names(parts)}: choose one "
             "of them with --part."
         )
-    shown = some_names(sorted(names)) or "nothing"
-    raise ValueError(f"{path}: expected an array {wanted!r}, found {shown}.")
+    shown = list_names(sorted(names)) or "nothing"
+    raise ValueError(f"{path}: expected an array {expected!r}, found {shown}.")
 
 
 def read_batches(
-    rows: ArrayReader, labels: ArrayReader | None, label_place: int | None
+    rows: ArrayReader, labels: ArrayReader | None, label_column: int | None
 ) -> Iterator[Batch]:
-    """Go through the pieces of arrays."""
+    """Yield batches of rows with their labels, from a second array or a column of the first."""
     if labels is not None and labels.shape != rows.shape[:1]:
         raise ValueError(
             f"{labels.name}: expected a label for each of {rows.shape[0]} rows, found the shape "
             f"{labels.shape}."
         )
     size = batch_size(rows.shape[1], rows.dtype.itemsize)
-    pieces = labels.blocks(size) if labels is not None else repeat(None)
-    for block, piece in zip(rows.blocks(size), pieces, strict=False):
-        X, y = _split_label(block, label_place)
-        yield Batch(_as_floats(X), piece if y is None else y)
+    label_blocks = labels.blocks(size) if labels is not None else repeat(None)
+    for block, label_block in zip(rows.blocks(size), label_blocks, strict=False):
+        X, y = _split_label(block, label_column)
+        yield Batch(_as_floats(X), label_block if y is None else y)
 
 
 def _split_label(
-    block: NDArray[Any], place: int | None
+    block: NDArray[Any], column: int | None
 ) -> tuple[NDArray[Any], NDArray[Any] | None]:
-    """Take the label's column out of the rows."""
-    if place is None:
+    """Return the features and the label column of a block."""
+    if column is None:
         return block, None
-    return np.delete(block, place, axis=1), block[:, place]
+    return np.delete(block, column, axis=1), block[:, column]
 
 
 def _as_floats(X: NDArray[Any]) -> NDArray[Any]:
-    """Return rows in the smaller float that holds all their values."""
+    """Return rows in float32 if that holds all values of their type, else in float64."""
     if X.dtype in (np.float32, np.float64):
         return X.astype(X.dtype.newbyteorder("="), copy=False)
     return X.astype(np.float32 if np.can_cast(X.dtype, np.float32) else np.float64)
 
 
 class NpyWriter(RowWriter):
-    """Rows to a ``.npy`` file, with the labels, if there are any, as the last column."""
+    """Writer of rows to a ``.npy`` file, with the labels, if there are any, as last column."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._writer = ArrayWriter(stream)
@@ -233,36 +233,36 @@ class NpyWriter(RowWriter):
         self._writer.write(rows if y is None else np.column_stack([rows, y.astype(np.float64)]))
 
     def close(self) -> None:
-        """Finish the array."""
+        """Complete the array."""
         self._writer.close()
 
 
 class NpzWriter(RowWriter):
-    """Rows and labels to a ``.npz`` file, as the arrays ``X`` and ``y``."""
+    """Writer of rows and labels to a ``.npz`` file, as the arrays ``X`` and ``y``."""
 
     def __init__(self, stream: IO[bytes], path: Path) -> None:
         self._arrays = ArchiveWriter(stream, path)
         self._labels: list[NDArray[Any]] = []
 
     def write(self, X: Any, y: NDArray[Any] | None) -> None:
-        """Append rows; labels wait until all are known, and with them their type."""
+        """Append rows; labels are stored until all are known, and with them their type."""
         self._arrays.write("X", X.toarray() if sparse.issparse(X) else X)
         if y is not None:
             self._labels.append(y)
 
     def close(self) -> None:
-        """Put both arrays into the archive."""
+        """Write both arrays to the archive."""
         if self._labels:
             self._arrays.write("y", join_labels(self._labels))
         self._arrays.close()
 
     def discard(self) -> None:
-        """Give the archive up."""
+        """Abandon the archive."""
         self._arrays.discard()
 
 
 class ArchiveWriter:
-    """Arrays to a ``.npz`` file, each a block of rows at a time."""
+    """Writer of arrays to a ``.npz`` file, each a block of rows at a time."""
 
     def __init__(self, stream: IO[bytes], path: Path) -> None:
         self._stream = stream
@@ -270,14 +270,14 @@ class ArchiveWriter:
         self._drafts: dict[str, tuple[IO[bytes], ArrayWriter]] = {}
 
     def write(self, name: str, block: NDArray[Any]) -> None:
-        """Append to an array."""
+        """Append a block to an array."""
         if name not in self._drafts:
             draft = TemporaryFile(dir=self._folder)  # noqa: SIM115  (closed with the archive)
             self._drafts[name] = draft, ArrayWriter(draft)
         self._drafts[name][1].write(block)
 
     def close(self) -> None:
-        """Put the arrays into the archive."""
+        """Write the arrays to the archive."""
         with zipfile.ZipFile(self._stream, "w") as archive:
             for name, (draft, writer) in self._drafts.items():
                 writer.close()
@@ -286,13 +286,13 @@ class ArchiveWriter:
                     shutil.copyfileobj(draft, member, COPY_BYTES)
 
     def discard(self) -> None:
-        """Close the drafts, which are gone then."""
+        """Close the temporary files, which removes them."""
         for draft, _ in self._drafts.values():
             draft.close()
 
 
 class ArrayWriter:
-    """An array in NumPy's format, written a block of rows at a time."""
+    """Writer of an array in NumPy's format, a block of rows at a time."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._stream = stream
@@ -302,7 +302,7 @@ class ArrayWriter:
         self._dtype: np.dtype[Any] | None = None
 
     def write(self, block: NDArray[Any]) -> None:
-        """Append a block; its type and width must be those of the first."""
+        """Append a block of the type and width of the first."""
         if self._dtype is None:
             self._dtype, self._width = block.dtype, block.shape[1:]
             self._write_header()
@@ -320,7 +320,7 @@ class ArrayWriter:
         self._stream.seek(max(end, self._stream.tell()))
 
     def _write_header(self) -> None:
-        """Write a header of fixed size at the beginning."""
+        """Write a header of fixed size at the start."""
         assert self._dtype is not None
         text = repr(
             {
@@ -329,6 +329,6 @@ class ArrayWriter:
                 "shape": (self._n_rows, *self._width),
             }
         )
-        front = npy_format.magic(1, 0) + (HEADER_BYTES - 10).to_bytes(2, "little")
+        preamble = npy_format.magic(1, 0) + (HEADER_BYTES - 10).to_bytes(2, "little")
         self._stream.seek(self._start)
-        self._stream.write(front + text.ljust(HEADER_BYTES - 11).encode("ascii") + b"\n")
+        self._stream.write(preamble + text.ljust(HEADER_BYTES - 11).encode("ascii") + b"\n")

@@ -1,4 +1,4 @@
-"""Predictions to a file of any format."""
+"""Write predictions to a file of any format."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -9,7 +9,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from limes.files.batches import LABEL, PredictionWriter, closing_or_discarding
+from limes.files.batches import LABEL, PredictionWriter, as_int32_labels, closing_or_discarding
 from limes.files.npy import ArchiveWriter, ArrayWriter
 from limes.files.streams import find_format, open_output, plain_suffix
 
@@ -18,12 +18,12 @@ from limes.files.streams import find_format, open_output, plain_suffix
 def create_predictions(
     path: str | os.PathLike[str], *, classes: Sequence[Any], kind: str | None = None
 ) -> Iterator[PredictionWriter]:
-    """Open a file to write predictions to, in pieces.
+    """Open a file to write predictions to, in batches.
 
     CSV, Parquet and Arrow have a column ``label`` and, with probabilities, one ``p_CLASS`` for each
-    class. LIBSVM's text is that of ``svm-predict``: a label a line, with probabilities after
+    class. LIBSVM text is that of ``svm-predict``: one label per line, with probabilities after
     it and the classes in the first line. ``.npy`` holds the labels or, with probabilities, only
-    these; ``.npz`` both. libAGF's ``.cls`` holds labels, with confidence ratings in ``.con``.
+    these; ``.npz`` both. libAGF's ``.cls`` holds labels, ``.con`` confidence ratings.
 
     Parameters
     ----------
@@ -32,11 +32,11 @@ def create_predictions(
     classes : sequence
         Labels, in the order of the probabilities.
     kind : str or None, default=None
-        One of ``FORMATS``; None goes by the ending.
+        One of ``FORMATS``; None means by the ending.
 
     Yields
     ------
-    AnswerWriter
+    PredictionWriter
         With ``write(labels, probabilities)``.
 
     Examples
@@ -50,10 +50,10 @@ def create_predictions(
     2 0.25 0.75
     """
     path = Path(path)
-    found = find_format(path, kind)
+    kind = find_format(path, kind)
     with (
-        open_output(path.with_suffix(".cls") if found == "libagf" else path) as stream,
-        closing_or_discarding(_make_writer(found, stream, path, classes)) as writer,
+        open_output(path.with_suffix(".cls") if kind == "libagf" else path) as stream,
+        closing_or_discarding(_make_writer(kind, stream, path, classes)) as writer,
     ):
         yield writer
 
@@ -61,18 +61,20 @@ def create_predictions(
 def _make_writer(
     kind: str, stream: IO[bytes], path: Path, classes: Sequence[Any]
 ) -> PredictionWriter:
-    """Return what writes a format."""
+    """Return the writer of a format."""
     if kind in ("csv", "parquet", "arrow"):
-        return _TableAnswers(stream, kind, plain_suffix(path), classes)
+        return _TablePredictions(stream, kind, plain_suffix(path), classes)
     if kind == "npy":
-        return _NpyAnswers(stream)
+        return _NpyPredictions(stream)
     if kind == "npz":
-        return _NpzAnswers(stream, path, classes)
-    return _LibagfAnswers(stream, path) if kind == "libagf" else _TextAnswers(stream, classes)
+        return _NpzPredictions(stream, path, classes)
+    if kind == "libagf":
+        return _LibagfPredictions(stream, path)
+    return _TextPredictions(stream, classes)
 
 
-class _TextAnswers(PredictionWriter):
-    """The text of ``svm-predict``."""
+class _TextPredictions(PredictionWriter):
+    """Writer of the text of ``svm-predict``."""
 
     def __init__(self, stream: IO[bytes], classes: Sequence[Any]) -> None:
         self._stream = stream
@@ -81,18 +83,18 @@ class _TextAnswers(PredictionWriter):
     def write(
         self, labels: NDArray[Any], probabilities: NDArray[Any] | None, table: Any = None
     ) -> None:
-        """Append a line for each label."""
+        """Append one line per row."""
         lines = list(map(str, labels.tolist()))
         if probabilities is not None:
-            shares = (" ".join(map(repr, row)) for row in probabilities.tolist())
-            lines = [f"{label} {share}" for label, share in zip(lines, shares, strict=True)]
+            numbers = (" ".join(map(repr, row)) for row in probabilities.tolist())
+            lines = [f"{label} {row}" for label, row in zip(lines, numbers, strict=True)]
             lines = [self._header, *lines] if self._header else lines
             self._header = ""
         self._stream.write("".join(f"{line}\n" for line in lines).encode())
 
 
-class _TableAnswers(PredictionWriter):
-    """Columns, beside those of the rows where these are kept."""
+class _TablePredictions(PredictionWriter):
+    """Writer of a table, with the columns of the rows if these are copied."""
 
     def __init__(self, stream: IO[bytes], kind: str, suffix: str, classes: Sequence[Any]) -> None:
         from limes.files.tables import TableWriter
@@ -103,30 +105,30 @@ class _TableAnswers(PredictionWriter):
     def write(
         self, labels: NDArray[Any], probabilities: NDArray[Any] | None, table: Any = None
     ) -> None:
-        """Append a line for each label."""
-        taken = set(table.schema.names) if table is not None else set()
-        columns = {_free_name(LABEL, taken): labels}
+        """Append one line per row."""
+        used = set(table.schema.names) if table is not None else set()
+        columns = {_unused_name(LABEL, used): labels}
         if probabilities is not None:
             for label, column in zip(self._classes, probabilities.T, strict=True):
-                columns[_free_name(f"p_{label}", taken)] = column
+                columns[_unused_name(f"p_{label}", used)] = column
         self._writer.write(columns, table)
 
     def close(self) -> None:
-        """Finish the file."""
+        """Complete the file."""
         self._writer.close()
 
     def discard(self) -> None:
-        """Give the file up."""
+        """Abandon the file."""
         self._writer.discard()
 
 
-def _free_name(name: str, taken: set[str]) -> str:
-    """Return a name for a prediction that no column of the rows has."""
-    return name if name not in taken else f"predicted_{name}"
+def _unused_name(name: str, used: set[str]) -> str:
+    """Return a column name that the rows do not have."""
+    return name if name not in used else f"predicted_{name}"
 
 
-class _NpyAnswers(PredictionWriter):
-    """One array: labels or, where they are asked for, probabilities."""
+class _NpyPredictions(PredictionWriter):
+    """Writer of one array: labels or, if requested, probabilities."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._writer = ArrayWriter(stream)
@@ -138,12 +140,12 @@ class _NpyAnswers(PredictionWriter):
         self._writer.write(labels if probabilities is None else probabilities)
 
     def close(self) -> None:
-        """Finish the array."""
+        """Complete the array."""
         self._writer.close()
 
 
-class _NpzAnswers(PredictionWriter):
-    """The arrays ``classes``, ``labels`` and, where they are asked for, ``probabilities``."""
+class _NpzPredictions(PredictionWriter):
+    """Writer of the arrays ``classes``, ``labels`` and, if requested, ``probabilities``."""
 
     def __init__(self, stream: IO[bytes], path: Path, classes: Sequence[Any]) -> None:
         self._arrays = ArchiveWriter(stream, path)
@@ -158,16 +160,16 @@ class _NpzAnswers(PredictionWriter):
             self._arrays.write("probabilities", probabilities)
 
     def close(self) -> None:
-        """Put the arrays into the archive."""
+        """Write the arrays to the archive."""
         self._arrays.close()
 
     def discard(self) -> None:
-        """Give the archive up."""
+        """Abandon the archive."""
         self._arrays.discard()
 
 
-class _LibagfAnswers(PredictionWriter):
-    """Labels and, where probabilities are asked for, confidence ratings in a file beside."""
+class _LibagfPredictions(PredictionWriter):
+    """Writer of labels and, with probabilities, of confidence ratings in a second file."""
 
     def __init__(self, stream: IO[bytes], path: Path) -> None:
         self._stream = stream
@@ -178,10 +180,11 @@ class _LibagfAnswers(PredictionWriter):
         self, labels: NDArray[Any], probabilities: NDArray[Any] | None, table: Any = None
     ) -> None:
         """Append labels."""
-        from limes.files.libagf import VALUES, as_labels
+        from limes.files.libagf import LABELS, VALUES
         from limes.scores import confidence_rating
 
-        self._stream.write(as_labels(labels).tobytes())
+        whole = as_int32_labels(labels, program="libAGF")
+        self._stream.write(whole.astype(LABELS).tobytes())
         if probabilities is not None:
             self._ratings.append(confidence_rating(probabilities).astype(VALUES))
 

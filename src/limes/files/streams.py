@@ -1,4 +1,4 @@
-"""Formats by ending, compression, pipes, numbered text lines."""
+"""Formats by file ending, compressed files, pipes, and text lines with their numbers."""
 
 import bz2
 import gzip
@@ -8,12 +8,13 @@ import sys
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from math import isfinite
 from pathlib import Path, PurePath
-from typing import IO, Any
+from typing import IO, Any, BinaryIO
 
 from limes.atomic import atomic_write
 
-# What each format's files end with. LIBSVM's own have all kinds of endings, or none.
+# Formats by file ending. LIBSVM's own files have all kinds of endings, or none.
 ENDINGS = {
     ".csv": "csv",
     ".tsv": "csv",
@@ -28,13 +29,15 @@ ENDINGS = {
 }
 FORMATS = ("libsvm", "csv", "parquet", "arrow", "npy", "npz", "libagf")
 COMPRESSIONS = (".gz", ".bz2", ".xz")
-# Text that a pipe can carry; the others need a file that can be searched.
+# Formats that can be piped; the others need a seekable file.
 TEXT_FORMATS = ("libsvm", "csv")
 OPENERS: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
-# What the decompressors raise on damaged files.
+# Exceptions of the decompressors for damaged files.
 DAMAGED = (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile)
-# Characters of what another library says that go into a message.
+# Characters of another library's message that are quoted.
 MAX_REASON = 120
+# No line of a model file is longer: a million numbers with all digits are shorter.
+MAX_LINE_BYTES = 1 << 26
 
 
 def find_format(path: PurePath, kind: str | None = None) -> str:
@@ -43,14 +46,14 @@ def find_format(path: PurePath, kind: str | None = None) -> str:
     Parameters
     ----------
     path : PurePath
-        File; ``-`` stands for a pipe.
-    kind : str, default=None
-        The format's name where the user gives it; None goes by the ending.
+        File; ``-`` is a pipe.
+    kind : str or None, default=None
+        One of ``FORMATS``, if the user gave it; None means by the ending.
 
     Returns
     -------
     str
-        One of ``FORMATS``; LIBSVM text where the ending says nothing.
+        One of ``FORMATS``; "libsvm" for an unknown ending.
 
     Examples
     --------
@@ -59,32 +62,32 @@ def find_format(path: PurePath, kind: str | None = None) -> str:
     """
     if kind is not None and kind not in FORMATS:
         raise ValueError(f"format must be one of {', '.join(FORMATS)}, got {kind!r}.")
-    found = kind or ENDINGS.get(plain_suffix(path), "libsvm")
+    kind = kind or ENDINGS.get(plain_suffix(path), "libsvm")
     compression = compression_of(path)
-    if compression and found not in TEXT_FORMATS:
+    if compression and kind not in TEXT_FORMATS:
         raise ValueError(
-            f"{path}: only LIBSVM text and CSV are read and written compressed, not {found!r}: "
-            f"decompress the file first, or leave {compression!r} out of its name."
+            f"{path}: only LIBSVM text and CSV are read and written compressed, not {kind!r}: "
+            f"decompress the file first, or remove {compression!r} from its name."
         )
-    if str(path) == "-" and found not in TEXT_FORMATS:
-        raise ValueError(f"a pipe can carry {' or '.join(TEXT_FORMATS)}, not {found!r}.")
-    return found
+    if str(path) == "-" and kind not in TEXT_FORMATS:
+        raise ValueError(f"a pipe can carry {' or '.join(TEXT_FORMATS)}, got {kind!r}: use a file.")
+    return kind
 
 
 def compression_of(path: PurePath) -> str:
-    """Return the ending of a compressed file, or nothing."""
+    """Return the ending of a compressed file, or an empty string."""
     suffix = path.suffix.lower()
     return suffix if suffix in COMPRESSIONS else ""
 
 
 def plain_suffix(path: PurePath) -> str:
-    """Return the ending of a file's name, without that of a compression."""
+    """Return the ending of a file's name before that of the compression."""
     return (path.with_suffix("") if compression_of(path) else path).suffix.lower()
 
 
 @contextmanager
 def open_input(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file to read bytes from, decompressed on the way; ``-`` is standard input."""
+    """Open a file to read bytes from, decompressed; ``-`` is standard input."""
     if str(path) == "-":
         yield sys.stdin.buffer
         return
@@ -98,7 +101,7 @@ def open_input(path: Path) -> Iterator[IO[bytes]]:
 
 
 class _Decompressed(io.RawIOBase):
-    """What a decompressor gives; where it gives up, the file is at fault and is named."""
+    """Decompressed bytes, with errors that name the file."""
 
     def __init__(self, stream: IO[bytes], path: Path) -> None:
         self._stream = stream
@@ -106,42 +109,42 @@ class _Decompressed(io.RawIOBase):
         self._n_read = 0
 
     def readable(self) -> bool:
-        """Tell that one can read."""
+        """Return that bytes can be read."""
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Fill a buffer, as far as it goes."""
-        # As much as there is: what comes before the damage is counted.
-        with _damage_named(f"{self._path}, after {self._n_read} bytes of what it holds"):
+        """Fill a buffer as far as possible."""
+        # One decompressed block at a time: the bytes before the damage are counted.
+        with _naming_damage(f"{self._path}, after {self._n_read} bytes of what it holds"):
             n_more = int(self._stream.readinto1(buffer))  # type: ignore[attr-defined]
         self._n_read += n_more
         return n_more
 
 
+@contextmanager
+def _naming_damage(position: str) -> Iterator[None]:
+    """Turn the errors of a decompressor into one that names the file and position."""
+    try:
+        yield
+    except DAMAGED as error:
+        raise ValueError(f"{position}: damaged or truncated ({shorten(error)}).") from error
+    except OSError as error:
+        if error.errno is None:  # not from the system, but bz2's "Invalid data stream"
+            raise ValueError(f"{position}: damaged or truncated ({shorten(error)}).") from error
+        raise
+
+
 def shorten(error: BaseException) -> str:
-    """Return what another library says, in part of a line."""
+    """Return the message of another library, shortened to part of a line."""
     text = " ".join(str(error).split()) or type(error).__name__
     return text if len(text) <= MAX_REASON else f"{text[: MAX_REASON - 3]}..."
 
 
 @contextmanager
-def _damage_named(place: str) -> Iterator[None]:
-    """Say which file is damaged, and about where, when a decompressor gives up."""
-    try:
-        yield
-    except DAMAGED as error:
-        raise ValueError(f"{place}: damaged or cut short ({shorten(error)}).") from error
-    except OSError as error:
-        if error.errno is None:  # not the system's, but bz2's "Invalid data stream"
-            raise ValueError(f"{place}: damaged or cut short ({shorten(error)}).") from error
-        raise
-
-
-@contextmanager
 def open_output(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file to write bytes to, compressed on the way; ``-`` is standard output.
+    """Open a file to write bytes to, compressed; ``-`` is standard output.
 
-    The file appears under its name when all is written; an error leaves what was there before.
+    The file appears under its name when it is complete; an error leaves the previous file.
     """
     if str(path) == "-":
         yield sys.stdout.buffer
@@ -156,3 +159,46 @@ def open_output(path: Path) -> Iterator[IO[bytes]]:
             return
         with opener(plain, "wb") as stream:
             yield stream
+
+
+class NumberedLines:
+    """Lines of a text file, with the number of the last one for error messages."""
+
+    def __init__(self, stream: BinaryIO, name: str, *, needs_newline: bool = False) -> None:
+        self.name = name
+        self.number = 0
+        self._stream = stream
+        # A last line without its end is that of a truncated file, if the format ends each line.
+        self._needs_newline = needs_newline
+        self._text = b""
+
+    def next(self) -> bytes:
+        """Return the next line with its end, or nothing at the end of the file."""
+        self._text = self._stream.readline(MAX_LINE_BYTES)
+        self.number += 1
+        if len(self._text) == MAX_LINE_BYTES:
+            raise self.error(f"a line of fewer than {MAX_LINE_BYTES} bytes")
+        if self._needs_newline and self._text and not self._text.endswith(b"\n"):
+            raise self.error("a line with its end (is the file truncated?)")
+        return self._text
+
+    def next_nonblank(self) -> bytes:
+        """Return the next line that is not blank, or nothing at the end of the file."""
+        while (text := self.next()) and not text.strip():
+            pass
+        return text
+
+    def as_floats(self, words: list[bytes], expected: str = "numbers") -> list[float]:
+        """Return words of the last line as finite numbers."""
+        try:
+            numbers = list(map(float, words))
+        except ValueError:
+            raise self.error(expected) from None
+        if not all(map(isfinite, numbers)):
+            raise self.error("finite numbers")
+        return numbers
+
+    def error(self, expected: str) -> ValueError:
+        """Return the error that the last line is not what was expected."""
+        found = repr(self._text[:60])[1:] if self._text else "the end of the file"
+        return ValueError(f"{self.name}, line {self.number}: expected {expected}, found {found}.")

@@ -1,4 +1,4 @@
-"""CSV, Parquet, Arrow (the one import of pyarrow)."""
+"""CSV, Parquet and Arrow files; the only module that imports pyarrow."""
 
 import csv
 import io
@@ -25,18 +25,168 @@ except ImportError as error:
         "CSV, Parquet and Arrow files need pyarrow: install it with pip install 'limes[files]'."
     ) from error
 
-# Read a column of Parquet in pieces of this size: without it whole files are held.
+# Read a column of Parquet in chunks of this size: otherwise whole files are buffered.
 BUFFER_BYTES = 1 << 18
-# Text of one piece, of which pyarrow reads many ahead; wide tables have longer ones, so that some
-# lines fit in. No line may be longer than a piece.
+# Text of one block, of which pyarrow prefetches several; those of wide tables are longer, so that
+# they hold 32 lines. No line may be longer than a block.
 BLOCK_BYTES = 1 << 20
 MIN_BLOCK_LINES = 32
 MAX_BLOCK_BYTES = 1 << 26
-# The first two lines are in the first bytes.
-FRONT_BYTES = 1 << 24
+# Bytes that are read for the first two lines.
+PREAMBLE_BYTES = 1 << 24
 ROW = re.compile(r"(?:In CSV column #(?P<column>\d+): )?(?:CSV parse error: )?Row #(?P<row>\d+): ")
-# A byte that no text of numbers holds: every line is one field.
+# A byte that does not occur in numbers: each line is one field.
 NO_DELIMITER = "\x01"
+
+
+@dataclass(frozen=True)
+class CsvOptions:
+    """Dialect of a CSV file."""
+
+    # None means a tab in ``.tsv`` files, else a comma.
+    delimiter: str | None = None
+    # Whether the first line has names: "yes", "no" or "auto". By "auto" it has if some column has a
+    # number in the second line and none in the first.
+    header: str = "auto"
+
+
+@contextmanager
+def open_csv(path: Path, options: CsvOptions) -> Iterator[tuple[list[str], "CsvTable"]]:
+    """Open CSV text and yield its column names and its table."""
+    delimiter = options.delimiter or ("\t" if plain_suffix(path) == ".tsv" else ",")
+    with open_input(path) as stream:
+        preamble = stream.read(PREAMBLE_BYTES)
+        first, second = _first_lines(preamble, path, delimiter)
+        has_names = options.header == "yes" or (
+            options.header == "auto" and _is_header(first, second)
+        )
+        names = first if has_names else [f"x{number + 1}" for number in range(len(first))]
+        table = CsvTable(_Rejoined(preamble, stream), str(path), delimiter, has_names, names)
+        n_bytes = MIN_BLOCK_LINES * len(preamble.partition(b"\n")[0])
+        table.block_bytes = max(BLOCK_BYTES, min(n_bytes, MAX_BLOCK_BYTES))
+        yield names, table
+
+
+def _first_lines(preamble: bytes, path: Path, delimiter: str) -> tuple[list[str], list[str]]:
+    """Return the fields of the first two lines, none if there is no second line."""
+    text = preamble.decode("utf-8-sig", "replace")
+    lines = csv.reader(io.StringIO(text), delimiter=delimiter)
+    try:
+        first = next(lines, [])
+    except csv.Error as error:
+        raise ValueError(f"{path}, line 1: expected CSV ({error}).") from None
+    if not first:
+        raise ValueError(f"{path}, line 1: expected CSV, found an empty file or line.")
+    if len(first) > MAX_FEATURES:
+        raise ValueError(f"{path}, line 1: expected at most {MAX_FEATURES} fields.")
+    # An error in the second line is raised when it is read.
+    with suppress(csv.Error):
+        return first, next(lines, [])
+    return first, []
+
+
+def _is_header(first: Sequence[str], second: Sequence[str]) -> bool:
+    """Return whether the first line has names: text in a column where the second has a number."""
+    if not second:
+        return not any(map(_is_number, first))
+    return any(
+        not _is_number(name) and _is_number(field)
+        for name, field in zip(first, second, strict=False)
+    )
+
+
+def _is_number(field: str) -> bool:
+    """Return whether a field is a number."""
+    try:
+        float(field)
+    except ValueError:
+        return False
+    return True
+
+
+class CsvTable:
+    """CSV text whose columns are known."""
+
+    def __init__(
+        self, stream: "_Rejoined", name: str, delimiter: str, has_names: bool, names: list[str]
+    ) -> None:
+        self._stream = stream
+        self._name = name
+        self._delimiter = delimiter
+        self.has_names = has_names
+        self._names = names
+        self.block_bytes = BLOCK_BYTES
+
+    def batches(self, numbers: Sequence[str], texts: Sequence[str]) -> Iterator[Any]:
+        """Yield record batches of the given columns, as numbers and as text."""
+        try:
+            yield from pyarrow.csv.open_csv(
+                pyarrow.PythonFile(self._stream, mode="r"),
+                read_options=pyarrow.csv.ReadOptions(
+                    use_threads=False,
+                    block_size=self.block_bytes,
+                    column_names=self._names,
+                    skip_rows=int(self.has_names),
+                ),
+                parse_options=pyarrow.csv.ParseOptions(delimiter=self._delimiter),
+                convert_options=pyarrow.csv.ConvertOptions(
+                    column_types={
+                        **dict.fromkeys(numbers, pyarrow.float64()),
+                        **dict.fromkeys(texts, pyarrow.string()),
+                    },
+                    include_columns=[*numbers, *texts],
+                    null_values=[],
+                ),
+            )
+        except pyarrow.ArrowInvalid as error:
+            raise ValueError(self._explain(str(error))) from None
+
+    def _explain(self, message: str) -> str:
+        """Return the message of an error, with file, line and column."""
+        message = message.splitlines()[0]
+        match = ROW.match(message)
+        if match is None:
+            if "straddling" in message:
+                message = f"expected lines of at most {self.block_bytes} bytes, found a longer one."
+            return f"{self._name}: {message}"
+        column = match["column"] and f", column {quote(self._names[int(match['column'])])}"
+        reason = message[match.end() :].removeprefix("CSV conversion error to ")
+        return f"{self._name}, line {match['row']}{column or ''}: expected {_reword(reason)}"
+
+
+def _reword(reason: str) -> str:
+    """Return pyarrow's reason in the form of our messages: what was expected, what was found."""
+    if match := re.match(r"Expected (\d+) columns, got (\d+)", reason):
+        return f"{match[1]} fields, as in the first line, found {match[2]}."
+    if match := re.match(r"double: invalid value '(.*)'", reason):
+        return f"a number, found {match[1][:60]!r}."
+    if "invalid UTF8" in reason:
+        return "text in UTF-8, found other bytes."
+    return reason[:200]
+
+
+class _Rejoined:
+    """Bytes that were read already, followed by the rest of their stream."""
+
+    def __init__(self, preamble: bytes, rest: IO[bytes]) -> None:
+        self._preamble = preamble
+        self._rest = rest
+        self.closed = False
+
+    def read(self, size: int = -1) -> bytes:
+        """Return at most so many bytes."""
+        if not self._preamble:
+            return self._rest.read(size)
+        piece, self._preamble = self._preamble[:size], self._preamble[size:]
+        return piece
+
+    def readable(self) -> bool:
+        """Return that bytes can be read."""
+        return True
+
+    def close(self) -> None:
+        """Leave the stream to its owner."""
+        self.closed = True
 
 
 @contextmanager
@@ -45,24 +195,13 @@ def open_parquet(path: Path) -> Iterator[Any]:
     try:
         table = pyarrow.parquet.ParquetFile(path, buffer_size=BUFFER_BYTES, pre_buffer=False)
     except (pyarrow.ArrowException, OSError) as error:
-        raise _named(_end_of(path), error) from None
+        raise _located(_end_of(path), error) from None
     with table:
         yield table
 
 
-@contextmanager
-def open_arrow(path: Path) -> Iterator[Any]:
-    """Open an Arrow file (Feather is its other name)."""
-    with pyarrow.OSFile(str(path)) as stream:
-        try:
-            table = pyarrow.ipc.open_file(stream)
-        except (pyarrow.ArrowException, OSError) as error:
-            raise _named(_end_of(path), error) from None
-        yield table
-
-
 def parquet_batches(table: Any, path: Path, columns: Columns, *, keep: bool) -> Iterator[Batch]:
-    """Go through the pieces of a Parquet file."""
+    """Yield the batches of a Parquet file."""
     names = None if keep else [*columns.features, *filter(None, [columns.label])]
     size = batch_size(len(columns.features), itemsize=4)
     batches = table.iter_batches(batch_size=size, columns=names, use_threads=False)
@@ -71,8 +210,19 @@ def parquet_batches(table: Any, path: Path, columns: Columns, *, keep: bool) -> 
     return as_batches(batches, path, columns, keep=keep, ends=ends)
 
 
+@contextmanager
+def open_arrow(path: Path) -> Iterator[Any]:
+    """Open an Arrow file, also called Feather."""
+    with pyarrow.OSFile(str(path)) as stream:
+        try:
+            table = pyarrow.ipc.open_file(stream)
+        except (pyarrow.ArrowException, OSError) as error:
+            raise _located(_end_of(path), error) from None
+        yield table
+
+
 def arrow_batches(table: Any, path: Path, columns: Columns, *, keep: bool) -> Iterator[Batch]:
-    """Go through the pieces of an Arrow file, its own ones cut where they are long."""
+    """Yield the batches of an Arrow file, long ones divided."""
     size = batch_size(len(columns.features), itemsize=4)
     pieces = (
         batch.slice(start, size)
@@ -90,7 +240,7 @@ def as_batches(
     keep: bool,
     ends: NDArray[Any] | None = None,
 ) -> Iterator[Batch]:
-    """Turn record batches into rows."""
+    """Convert record batches to batches of rows."""
     n_before = 0
     try:
         for table in tables:
@@ -98,22 +248,22 @@ def as_batches(
                 yield _as_batch(table, path, columns, n_before, keep)
             n_before += table.num_rows
     except (pyarrow.ArrowException, OSError) as error:
-        # A piece may reach over several row groups.
+        # A batch may extend over several row groups.
         group = "" if ends is None else f" (row group {np.sum(ends <= n_before) + 1} or later)"
-        raise _named(f"{path}, after row {n_before}{group}", error) from None
+        raise _located(f"{path}, after row {n_before}{group}", error) from None
 
 
 def _as_batch(table: Any, path: Path, columns: Columns, n_before: int, keep: bool) -> Batch:
-    """Return the features as one array, row by row."""
+    """Return the features as one array in C order, with the labels."""
     features = [
         _as_numbers(table.column(name), f"{path}, column {quote(name)}", n_before)
         for name in columns.features
     ]
     if not features:
         raise ValueError(f"{path}: expected columns with features, found none.")
-    is_small = all(feature.type == pyarrow.float32() for feature in features)
-    target = pyarrow.float32() if is_small else pyarrow.float64()
-    features = [feature.cast(target) for feature in features]
+    is_float32 = all(feature.type == pyarrow.float32() for feature in features)
+    common_type = pyarrow.float32() if is_float32 else pyarrow.float64()
+    features = [feature.cast(common_type) for feature in features]
     names = list(map(str, range(len(features))))
     X = pyarrow.RecordBatch.from_arrays(features, names=names).to_tensor().to_numpy()
     y = None
@@ -124,9 +274,9 @@ def _as_batch(table: Any, path: Path, columns: Columns, n_before: int, keep: boo
 
 
 def _as_numbers(column: Any, name: str, n_before: int) -> Any:
-    """Return a column as float32 where that holds all values of its type, else as float64."""
+    """Return a column as float32 if that holds all values of its type, else as float64."""
     kinds = pyarrow.types
-    _refuse_nulls(column, name, n_before)
+    _check_no_nulls(column, name, n_before)
     if column.type in (pyarrow.float32(), pyarrow.float64()):
         return column
     if kinds.is_boolean(column.type) or kinds.is_float16(column.type):
@@ -141,8 +291,8 @@ def _as_numbers(column: Any, name: str, n_before: int) -> Any:
 
 
 def _as_labels(column: Any, name: str, n_before: int) -> NDArray[Any]:
-    """Return labels as NumPy has them."""
-    _refuse_nulls(column, name, n_before)
+    """Return a column of labels as a NumPy array."""
+    _check_no_nulls(column, name, n_before)
     kinds = pyarrow.types
     if kinds.is_dictionary(column.type):
         column = column.dictionary_decode()
@@ -155,27 +305,27 @@ def _as_labels(column: Any, name: str, n_before: int) -> NDArray[Any]:
     raise ValueError(f"{name}: expected labels as numbers or text, found {column.type}.")
 
 
-def _refuse_nulls(column: Any, name: str, n_before: int) -> None:
-    """Say which row has no value."""
+def _check_no_nulls(column: Any, name: str, n_before: int) -> None:
+    """Raise an error that names the first row without a value."""
     if column.null_count:
         row = n_before + int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
         raise ValueError(f"{name}, row {row + 1}: expected a value, found none.")
 
 
 def _end_of(path: Path) -> str:
-    """Name the end of a file, where a table says what it holds."""
+    """Return the position of the end of a file, where tables have their metadata."""
     return f"{path}, byte {path.stat().st_size}" if path.is_file() else str(path)
 
 
-def _named(place: str, error: Exception) -> Exception:
-    """Say which file is wrong, and about where; the system's own errors say so themselves."""
+def _located(position: str, error: Exception) -> Exception:
+    """Return an error that names file and position; those of the system do already."""
     if isinstance(error, OSError) and error.errno is not None:
         return error
-    return ValueError(f"{place}: {shorten(error)}")
+    return ValueError(f"{position}: {shorten(error)}")
 
 
 class TableWriter:
-    """Columns to a CSV, Parquet or Arrow file."""
+    """Writer of columns to a CSV, Parquet or Arrow file."""
 
     def __init__(self, stream: IO[bytes], kind: str, delimiter: str = ",") -> None:
         self._stream = stream
@@ -195,20 +345,20 @@ class TableWriter:
         self._writer.write(pyarrow.Table.from_batches([batch.cast(self._schema)]))
 
     def close(self) -> None:
-        """Finish the file."""
+        """Complete the file."""
         if self._writer is None:
             self._schema = pyarrow.schema([])
             self._writer = self._open()
         self._writer.close()
 
     def discard(self) -> None:
-        """Close a file that nobody will read, before its stream goes."""
+        """Close an abandoned file, before its stream is closed."""
         if self._writer is not None:
             with suppress(pyarrow.ArrowException, OSError, ValueError):
                 self._writer.close()
 
     def _open(self) -> Any:
-        """Begin the file."""
+        """Start the file."""
         if self._kind == "parquet":
             return pyarrow.parquet.ParquetWriter(self._stream, self._schema)
         if self._kind == "arrow":
@@ -218,7 +368,7 @@ class TableWriter:
         return pyarrow.csv.CSVWriter(self._stream, self._schema, write_options=options)
 
     def _header(self) -> bytes:
-        """Return the names, quoted only where they must be: pyarrow would quote all."""
+        """Return the names, quoted only if necessary: pyarrow would quote all."""
         text = io.StringIO()
         csv.writer(text, delimiter=self._delimiter, lineterminator="\n").writerow(
             self._schema.names
@@ -227,177 +377,25 @@ class TableWriter:
 
 
 def _as_arrow(array: Any) -> Any:
-    """Return a column as pyarrow has it."""
+    """Return a column as an array of pyarrow."""
     return array if isinstance(array, pyarrow.Array) else pyarrow.array(np.ascontiguousarray(array))
 
 
-@dataclass(frozen=True)
-class CsvOptions:
-    """How a CSV file is written."""
-
-    # Between fields; None is a tab in ``.tsv`` files, else a comma.
-    delimiter: str | None = None
-    # Whether the first line has names. By "auto" it has where a column's first field is no number
-    # and its second is.
-    header: str = "auto"
-
-
-@contextmanager
-def open_csv(path: Path, options: CsvOptions) -> Iterator[tuple[list[str], "CsvTable"]]:
-    """Open CSV text and find its columns."""
-    delimiter = options.delimiter or ("\t" if plain_suffix(path) == ".tsv" else ",")
-    with open_input(path) as stream:
-        front = stream.read(FRONT_BYTES)
-        first, second = _first_lines(front, path, delimiter)
-        has_names = options.header == "yes" or (
-            options.header == "auto" and _is_header(first, second)
-        )
-        names = first if has_names else [f"x{place + 1}" for place in range(len(first))]
-        table = CsvTable(_Joined(front, stream), str(path), delimiter, has_names, names)
-        wanted = MIN_BLOCK_LINES * len(front.partition(b"\n")[0])
-        table.block_bytes = max(BLOCK_BYTES, min(wanted, MAX_BLOCK_BYTES))
-        yield names, table
-
-
-def _first_lines(front: bytes, path: Path, delimiter: str) -> tuple[list[str], list[str]]:
-    """Return the fields of the first two lines, none where there is no second."""
-    text = front.decode("utf-8-sig", "replace")
-    lines = csv.reader(io.StringIO(text), delimiter=delimiter)
-    try:
-        first = next(lines, [])
-    except csv.Error as error:
-        raise ValueError(f"{path}, line 1: expected CSV ({error}).") from None
-    if not first:
-        raise ValueError(f"{path}, line 1: expected CSV, found an empty file or line.")
-    if len(first) > MAX_FEATURES:
-        raise ValueError(f"{path}, line 1: expected at most {MAX_FEATURES} fields.")
-    # What is wrong with the second line is told when it is read.
-    with suppress(csv.Error):
-        return first, next(lines, [])
-    return first, []
-
-
-def _is_header(first: Sequence[str], second: Sequence[str]) -> bool:
-    """Tell whether the first line has names: no number where the second has one."""
-    if not second:
-        return not any(map(_is_number, first))
-    return any(
-        not _is_number(name) and _is_number(field)
-        for name, field in zip(first, second, strict=False)
-    )
-
-
-def _is_number(field: str) -> bool:
-    """Tell whether a field is a number."""
-    try:
-        float(field)
-    except ValueError:
-        return False
-    return True
-
-
-class CsvTable:
-    """The text after its columns are known."""
-
-    def __init__(
-        self, stream: "_Joined", name: str, delimiter: str, has_names: bool, names: list[str]
-    ) -> None:
-        self._stream = stream
-        self._name = name
-        self._delimiter = delimiter
-        self.has_names = has_names
-        self._names = names
-        self.block_bytes = BLOCK_BYTES
-
-    def batches(self, numbers: Sequence[str], texts: Sequence[str]) -> Iterator[Any]:
-        """Give record batches with the columns asked for, some as numbers, some as text."""
-        options = pyarrow.csv
-        try:
-            yield from options.open_csv(
-                pyarrow.PythonFile(self._stream, mode="r"),
-                read_options=options.ReadOptions(
-                    use_threads=False,
-                    block_size=self.block_bytes,
-                    column_names=self._names,
-                    skip_rows=int(self.has_names),
-                ),
-                parse_options=options.ParseOptions(delimiter=self._delimiter),
-                convert_options=options.ConvertOptions(
-                    column_types={
-                        **dict.fromkeys(numbers, pyarrow.float64()),
-                        **dict.fromkeys(texts, pyarrow.string()),
-                    },
-                    include_columns=[*numbers, *texts],
-                    null_values=[],
-                ),
-            )
-        except pyarrow.ArrowInvalid as error:
-            raise ValueError(self._explain(str(error))) from None
-
-    def _explain(self, message: str) -> str:
-        """Say which line is wrong."""
-        message = message.splitlines()[0]
-        match = ROW.match(message)
-        if match is None:
-            if "straddling" in message:
-                message = f"expected lines of at most {self.block_bytes} bytes, found a longer one."
-            return f"{self._name}: {message}"
-        column = match["column"] and f", column {quote(self._names[int(match['column'])])}"
-        reason = message[match.end() :].removeprefix("CSV conversion error to ")
-        return f"{self._name}, line {match['row']}{column or ''}: expected {_reword(reason)}"
-
-
-def _reword(reason: str) -> str:
-    """Put pyarrow's reason as ours: what was expected, what was found."""
-    if match := re.match(r"Expected (\d+) columns, got (\d+)", reason):
-        return f"{match[1]} fields, as in the first line, found {match[2]}."
-    if match := re.match(r"double: invalid value '(.*)'", reason):
-        return f"a number, found {match[1][:60]!r}."
-    if "invalid UTF8" in reason:
-        return "text in UTF-8, found other bytes."
-    return reason[:200]
-
-
-class _Joined:
-    """Bytes that were read already, then the rest of their stream."""
-
-    def __init__(self, front: bytes, rest: IO[bytes]) -> None:
-        self._front = front
-        self._rest = rest
-        self.closed = False
-
-    def read(self, size: int = -1) -> bytes:
-        """Return some bytes."""
-        if not self._front:
-            return self._rest.read(size)
-        piece, self._front = self._front[:size], self._front[size:]
-        return piece
-
-    def readable(self) -> bool:
-        """Say that there are bytes to read."""
-        return True
-
-    def close(self) -> None:
-        """Leave the stream to its owner."""
-        self.closed = True
-
-
 def parse_numbers(text: bytes) -> NDArray[np.float64]:
-    r"""Return the numbers of a text that has one on each line.
+    r"""Return the numbers of a text with one number per line.
 
     Examples
     --------
     >>> parse_numbers(b"1\n-2.5e3\n")
     array([ 1.0e+00, -2.5e+03])
     """
-    csv = pyarrow.csv
-    table = csv.read_csv(
+    table = pyarrow.csv.read_csv(
         pyarrow.BufferReader(text),
-        read_options=csv.ReadOptions(use_threads=False, column_names=["number"]),
-        parse_options=csv.ParseOptions(
+        read_options=pyarrow.csv.ReadOptions(use_threads=False, column_names=["number"]),
+        parse_options=pyarrow.csv.ParseOptions(
             delimiter=NO_DELIMITER, quote_char=False, ignore_empty_lines=False
         ),
-        convert_options=csv.ConvertOptions(
+        convert_options=pyarrow.csv.ConvertOptions(
             column_types={"number": pyarrow.float64()}, null_values=[], check_utf8=False
         ),
     )

@@ -155,7 +155,7 @@ def _most_ambiguous(
     if len(borders) <= DEFAULTS.borders.n_trial_borders:
         return borders
     step = -(-len(rows) // DEFAULTS.borders.max_trial_rows)
-    scores = source.scores(rows[::step])
+    scores = source.logits(rows[::step])
     order = np.argsort(scores, axis=1)
     best, next_best = order[:, -1], order[:, -2]
     lines = np.arange(len(scores))

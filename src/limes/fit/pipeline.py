@@ -154,7 +154,7 @@ def _fit(
 def _predict_index(source: MulticlassSource, options: FitOptions, rows: Array) -> Indices:
     """Return the source's class numbers, by the border that is asked for."""
     if options.decision_offset:
-        return (source.pair(0, 1).decision(rows) > options.decision_offset).astype(np.intp)
+        return (source.pair_border(0, 1).decision(rows) > options.decision_offset).astype(np.intp)
     return source.predict_index(rows)
 
 

@@ -26,7 +26,7 @@ from limes.model.schemes import (
     TreeScheme,
     split_groups,
 )
-from limes.sources.base import FLOOR, MulticlassSource, Source
+from limes.sources.base import MIN_PROBABILITY, MulticlassSource, Source
 
 
 def fit_pairwise(
@@ -40,7 +40,7 @@ def fit_pairwise(
 ) -> PairwiseScheme:
     """Map the border of each pair of classes."""
     pairs = class_pairs(len(source.classes))
-    borders = [source.pair(*pair) for pair in pairs]
+    borders = [source.pair_border(*pair) for pair in pairs]
     members = [list(pair) for pair in pairs]
     maps = _map_all(borders, members, data, options, seed, n_jobs, verbose)
     return PairwiseScheme(maps, len(source.classes), options.double, by_vote=source.decides_by_vote)
@@ -337,7 +337,7 @@ def _lesson_of(
     some = np.flatnonzero(np.isin(transfer_set.probabilities.argmax(axis=1), first + second))
     if not len(some):
         some = np.arange(len(transfer_set.probabilities))
-    probabilities = np.maximum(transfer_set.probabilities[some].astype(np.float64), FLOOR)
+    probabilities = np.maximum(transfer_set.probabilities[some].astype(np.float64), MIN_PROBABILITY)
     odds = probabilities[:, second].max(axis=1) / probabilities[:, first].max(axis=1)
     return some, 0.5 * np.log(odds)
 
@@ -352,7 +352,8 @@ def _sharpen(
     def loss(log_factor: float) -> float:
         found = scheme.raw_probabilities(np.exp(log_factor) * values)
         return float(
-            -validation.weights @ np.sum(wanted * np.log(np.maximum(found, FLOOR)), axis=1)
+            -validation.weights
+            @ np.sum(wanted * np.log(np.maximum(found, MIN_PROBABILITY)), axis=1)
         )
 
     found = minimize_scalar(loss, bounds=(np.log(0.02), np.log(50)), method="bounded")
@@ -372,7 +373,9 @@ def borders_of(scheme: str, source: MulticlassSource, data: FitData) -> list[Bor
     if scheme == "tree" and n_classes > 2:
         groups = split_groups(group_classes(data.rows, data.class_index, n_classes))
         return [Border(GroupBorder(source, *both), *both) for both in groups]
-    return [Border(source.pair(*pair), [pair[0]], [pair[1]]) for pair in class_pairs(n_classes)]
+    return [
+        Border(source.pair_border(*pair), [pair[0]], [pair[1]]) for pair in class_pairs(n_classes)
+    ]
 
 
 def group_classes(rows: Array, class_index: Indices, n_classes: int) -> NDArray[np.int64]:
@@ -406,14 +409,14 @@ class GroupBorder(Source):
         """Return the decision value of the two best classes."""
         values = np.empty(len(X))
         for some, pair, sign in self._pairs(X):
-            values[some] = sign * self.source.pair(*pair).decision(X[some])
+            values[some] = sign * self.source.pair_border(*pair).decision(X[some])
         return values
 
     def decision_and_gradient(self, X: Array) -> tuple[Array, Array]:
         """Return the same with gradients."""
         values, gradients = np.empty(len(X)), np.empty(X.shape)
         for some, pair, sign in self._pairs(X):
-            value, gradient = self.source.pair(*pair).decision_and_gradient(X[some])
+            value, gradient = self.source.pair_border(*pair).decision_and_gradient(X[some])
             values[some], gradients[some] = sign * value, sign * gradient
         return values, gradients
 
@@ -421,7 +424,7 @@ class GroupBorder(Source):
         """Return the rows of each pair of best classes, the pair ascending, and its sign."""
         if not len(X):
             return []
-        scores = self.source.scores(X)
+        scores = self.source.logits(X)
         best = np.column_stack(
             [group[scores[:, group].argmax(axis=1)] for group in (self.first, self.second)]
         )

@@ -133,7 +133,7 @@ def _ask(source: MulticlassSource, rows: NDArray[np.floating]) -> Array:
     """Return the probabilities that the source's scores stand for, block by block."""
     starts = range(0, len(rows), DEFAULTS.transfer.query_block_rows)
     parts = [
-        source.scores(rows[i : i + DEFAULTS.transfer.query_block_rows].astype(np.float64))
+        source.logits(rows[i : i + DEFAULTS.transfer.query_block_rows].astype(np.float64))
         for i in starts
     ]
     scores = np.concatenate(parts)

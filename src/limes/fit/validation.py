@@ -228,7 +228,7 @@ def importance_weights(margins: Array, wanted: Array) -> Array:
 
 def logit_margins(source: MulticlassSource, rows: Array) -> Array:
     """Return by how much the likeliest class leads."""
-    best = np.partition(source.scores(rows), -2, axis=1)[:, -2:]
+    best = np.partition(source.logits(rows), -2, axis=1)[:, -2:]
     return best[:, 1] - best[:, 0]
 
 

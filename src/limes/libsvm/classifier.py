@@ -1,4 +1,4 @@
-"""LIBSVM model as a scikit-learn classifier; registers as a source."""
+"""A LIBSVM model as a scikit-learn classifier and as a source."""
 
 from typing import Any, Self
 
@@ -14,30 +14,30 @@ from limes._typing import Array, Indices
 from limes.model.coupling import class_pairs, count_votes_like_libsvm, couple_like_libsvm
 from limes.model.svm import TrainedSvm
 from limes.sources.base import SourceContext, as_source, training_rows
-from limes.sources.platt import DEFAULT_SLOPE, pair_sigmoids
+from limes.sources.platt import DEFAULT_SLOPE, fit_pair_sigmoids
 from limes.sources.svm import SvmSource
 
-# Numbers of sparse rows that are made dense at once: 32 MB of float64, however wide they are.
+# Numbers of sparse rows that are converted to dense ones at once: 32 MB of float64.
 BLOCK_NUMBERS = 1 << 22
 
 
 class LibsvmClassifier(ClassifierMixin, BaseEstimator):
     """A LIBSVM model as a fitted scikit-learn classifier.
 
-    ``read_libsvm_model`` makes it. Its answers are those of LIBSVM's own programs: ``predict``
-    those of ``svm-predict``, ``predict_proba`` and ``predict_likeliest`` those of
-    ``svm-predict -b 1``. The classes of the ``svm`` are numbered in the file's order, which
-    is that of ``labels`` and decides ties; ``classes_``, and with it every column given to the
-    user, is sorted as in all of scikit-learn.
+    ``read_libsvm_model`` returns one. Its predictions are those of LIBSVM's programs: ``predict``
+    gives the labels of ``svm-predict``, ``predict_proba`` and ``predict_likeliest`` the
+    probabilities and labels of ``svm-predict -b 1``. The classes of ``svm`` have the order of the
+    file, which is that of ``labels`` and decides ties; ``classes_`` and the columns of all results
+    are sorted, as everywhere in scikit-learn.
 
     Parameters
     ----------
-    machine : SvmMachine
+    svm : TrainedSvm
         Support vectors, coefficients and kernel.
     labels : ndarray of int of shape (n_classes,)
-        Label of each of the machine's classes.
+        Label of each class of ``svm``.
     svm_type : {"c_svc", "nu_svc"}, default="c_svc"
-        How it was trained; nothing but a written file depends on it.
+        How the SVM was trained; only written files depend on it.
     sigmoids : ndarray of shape (2, n_pairs), default=None
         LIBSVM's ``probA`` and ``probB``; None for a model without probabilities.
 
@@ -50,7 +50,7 @@ class LibsvmClassifier(ClassifierMixin, BaseEstimator):
 
     Examples
     --------
-    >>> from limes.kernels import Kernel
+    >>> from limes.model.kernels import Kernel
     >>> svm = TrainedSvm(Kernel("linear"), [[0.0], [2.0]], [[0.5, -0.5]], [1.0], [1, 1])
     >>> model = LibsvmClassifier(svm, np.array([7, 3]))
     >>> model.predict([[0.0], [2.0]])
@@ -73,12 +73,12 @@ class LibsvmClassifier(ClassifierMixin, BaseEstimator):
         self.sigmoids = sigmoids
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Return the model as it is: the file was fitted by LIBSVM.
+        """Return the model unchanged: LIBSVM has fitted it.
 
         Parameters
         ----------
         X, y : object
-            Ignored; here so that the model can stand at the end of a ``Pipeline``.
+            Ignored. They make the model usable as the last step of a ``Pipeline``.
 
         Returns
         -------
@@ -97,23 +97,8 @@ class LibsvmClassifier(ClassifierMixin, BaseEstimator):
         """Number of features of a row."""
         return self.svm.n_features
 
-    def pair_decision_values(self, X: Any) -> Array:
-        """Return LIBSVM's own decision values: its order of pairs, and its sign.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_rows, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_pairs)
-            For the pairs of ``labels`` (0, 1), (0, 2) ... (1, 2) ...; positive for the first.
-        """
-        return np.negative(self._values(X))
-
     def decision_function(self, X: Any) -> Array:
-        """Return what ``SVC.decision_function`` returns by default.
+        """Return the same as ``SVC.decision_function`` by default.
 
         Parameters
         ----------
@@ -124,10 +109,10 @@ class LibsvmClassifier(ClassifierMixin, BaseEstimator):
         -------
         ndarray of shape (n_rows,) or (n_rows, n_classes)
             Two classes: positive for ``classes_[1]``. More: the votes of each of ``classes_``,
-            plus its summed decision values squeezed into (-1/3, 1/3) to order equal votes
-            (``predict`` gives those to the first in ``labels`` instead).
+            plus its summed decision values mapped into (-1/3, 1/3) to order equal votes
+            (``predict`` takes the first in ``labels`` instead).
         """
-        values = self._values(X)
+        values = self._pair_decisions(X)
         if self.svm.n_classes == 2:
             return values[:, 0] if self.labels[0] < self.labels[1] else -values[:, 0]
         sums = np.zeros((len(values), self.svm.n_classes))
@@ -139,9 +124,9 @@ class LibsvmClassifier(ClassifierMixin, BaseEstimator):
 
     @available_if(lambda self: self.sigmoids is not None)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Array:
-        """Return the probabilities of ``svm-predict -b 1``, to LIBSVM's own last iteration.
+        """Return the probabilities of ``svm-predict -b 1``, from the same iteration as LIBSVM's.
 
-        There only for a model trained with ``-b 1``.
+        Available for models trained with ``-b 1``.
 
         Parameters
         ----------
@@ -156,7 +141,7 @@ class LibsvmClassifier(ClassifierMixin, BaseEstimator):
         return self._probabilities(X)[:, np.argsort(self.labels)]
 
     def predict(self, X: Any) -> NDArray[np.int64]:
-        """Predict by vote, as ``svm-predict`` does without ``-b 1``.
+        """Predict the class with most votes, as ``svm-predict`` does without ``-b 1``.
 
         Parameters
         ----------
@@ -166,14 +151,17 @@ class LibsvmClassifier(ClassifierMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n_rows,)
-            Labels; of equal votes the first in ``labels``.
+            Labels; for equal votes the first in ``labels``.
         """
-        return self.labels[count_votes_like_libsvm(self._values(X)).argmax(axis=1)]
+        return self.labels[count_votes_like_libsvm(self._pair_decisions(X)).argmax(axis=1)]
 
     @available_if(lambda self: self.sigmoids is not None)  # type: ignore[untyped-decorator]
     def predict_likeliest(self, X: Any) -> NDArray[np.int64]:
         """Predict the class of highest probability, as ``svm-predict -b 1`` does.
 
+        These labels can differ from those of ``predict``, which counts votes. Available for models
+        trained with ``-b 1``.
+
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_rows, n_features)
@@ -182,7 +170,7 @@ class LibsvmClassifier(ClassifierMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n_rows,)
-            Labels; of equal probabilities the first in ``labels``.
+            Labels; for equal probabilities the first in ``labels``.
         """
         return self.labels[self._probabilities(X).argmax(axis=1)]
 
@@ -194,19 +182,21 @@ class LibsvmClassifier(ClassifierMixin, BaseEstimator):
         tags.input_tags.sparse = True
         return tags
 
-    def _values(self, X: Any) -> Array:
-        """Return the machine's decision values of checked rows."""
+    def _pair_decisions(self, X: Any) -> Array:
+        """Check rows and return the decision values of all pairs."""
         rows = validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64)
         n_each = max(1, BLOCK_NUMBERS // rows.shape[1])
         if not sparse.issparse(rows) or rows.shape[0] <= n_each:
-            return self.svm.values(rows)
+            return self.svm.pair_decisions(rows)
         starts = range(0, rows.shape[0], n_each)
-        return np.vstack([self.svm.values(rows[start : start + n_each]) for start in starts])
+        return np.vstack(
+            [self.svm.pair_decisions(rows[start : start + n_each]) for start in starts]
+        )
 
     def _probabilities(self, X: Any) -> Array:
         """Return the probabilities in the order of ``labels``."""
         assert self.sigmoids is not None
-        exponents = self.sigmoids[1] - self._values(X) * self.sigmoids[0]
+        exponents = self.sigmoids[1] - self._pair_decisions(X) * self.sigmoids[0]
         return couple_like_libsvm(expit(exponents), complements=expit(-exponents))
 
 
@@ -221,20 +211,20 @@ def _(model: LibsvmClassifier, context: SourceContext) -> SvmSource:
 def _libsvm_sigmoids(
     model: LibsvmClassifier, svm: TrainedSvm, order: Indices, context: SourceContext
 ) -> tuple[Array, Array]:
-    """Take the file's own sigmoids, else fit them to the rows if their classes are known."""
+    """Return the file's sigmoids, else fit them to the rows if their classes are known."""
     n_classes = svm.n_classes
     if model.sigmoids is not None:
         slopes, shifts = -model.sigmoids[0], model.sigmoids[1]
         places = {pair: place for place, pair in enumerate(class_pairs(n_classes))}
-        old = [(order[a], order[b]) for a, b in class_pairs(n_classes)]
-        kept = [places[min(pair), max(pair)] for pair in old]
-        # Turning a pair round turns its decision value, and with it the sign of the shift.
-        turns = np.array([1.0 if i < j else -1.0 for i, j in old])
-        return slopes[kept], turns * shifts[kept]
+        old_pairs = [(order[a], order[b]) for a, b in class_pairs(n_classes)]
+        old_places = [places[min(pair), max(pair)] for pair in old_pairs]
+        # Swapping the classes of a pair negates its decision value, and so the shift.
+        signs = np.array([1.0 if i < j else -1.0 for i, j in old_pairs])
+        return slopes[old_places], signs * shifts[old_places]
     if context.class_index is None:
         n_pairs = len(svm.intercepts)
         return np.full(n_pairs, DEFAULT_SLOPE), np.zeros(n_pairs)
-    return pair_sigmoids(svm.values(context.X), context.class_index)
+    return fit_pair_sigmoids(svm.pair_decisions(context.X), context.class_index)
 
 
 @training_rows.register

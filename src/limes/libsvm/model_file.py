@@ -4,10 +4,9 @@ import os
 import re
 from array import array
 from collections.abc import Iterable, Iterator
-from math import isfinite
 from operator import ge
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,30 +14,31 @@ from sklearn.svm import SVC, NuSVC
 from sklearn.utils.validation import check_is_fitted
 
 from limes.atomic import atomic_write
+from limes.files.batches import as_int32_labels
+from limes.files.streams import NumberedLines
 from limes.libsvm.classifier import LibsvmClassifier
 from limes.model.kernels import Kernel
 from limes.model.svm import TrainedSvm
+from limes.sources.svm import svm_from_sklearn
 
 Array = NDArray[np.float64]
-# A support vector of a million features with all digits is shorter; a line without end is no model.
-MAX_LINE_BYTES = 1 << 26
-# Support vectors take up to so many times the bytes of their file, which names only what is not
-# zero, between the other two bounds.
+# Dense support vectors may take this many times the bytes of their file, which lists nonzero values
+# only; the limit lies between the other two bounds.
 MAX_EXPANSION = 1 << 15
 MIN_BOUND_BYTES = 1 << 26
 MAX_BYTES = 1 << 30
-# No program writes longer numbers, or whole numbers that 64 bits do not hold.
+# No program writes longer numbers, or whole numbers that exceed 64 bits.
 NUMBER = rb"[-+.\deE]{1,100}"
 WHOLE = rb"-?\d{1,18}"
 SVM_TYPES = ("c_svc", "nu_svc")
-# LIBSVM's word for each of our kernels, and the constants that must come with it.
+# LIBSVM's name of each kernel: our name, and the constants that the file must have.
 KERNELS = {
     "linear": ("linear", ()),
     "polynomial": ("poly", ("gamma", "degree", "coef0")),
     "rbf": ("rbf", ("gamma",)),
     "sigmoid": ("sigmoid", ("gamma", "coef0")),
 }
-# Header lines and what they hold; the density marks of one-class models are read and left aside.
+# Header lines by the type of their values; density marks of one-class models are ignored.
 WORD_KEYS = ("svm_type", "kernel_type")
 WHOLE_KEYS = ("degree", "nr_class", "total_sv", "label", "nr_sv")
 FLOAT_KEYS = ("gamma", "coef0", "rho", "probA", "probB", "prob_density_marks")
@@ -57,13 +57,13 @@ def read_libsvm_model(
         Number of features of the rows. None means the highest in any support vector: give it
         when the last features of your rows can be 0 in all of these.
     max_bytes : int, default=None
-        Largest array of support vectors to allow: a short file can name a very high feature. None
-        allows a gigabyte, and a file of a few bytes less.
+        Largest array of support vectors to allow: a short file can contain a very high feature
+        index. None allows a gigabyte, and less for a file of a few bytes.
 
     Returns
     -------
     LibsvmClassifier
-        Ready to predict.
+        The fitted classifier.
 
     Examples
     --------
@@ -88,7 +88,7 @@ def read_libsvm_model(
     with Path(path).open("rb") as stream:
         if max_bytes is None:
             max_bytes = _allowed_bytes(os.fstat(stream.fileno()).st_size)
-        lines = _Lines(stream, os.fspath(path))
+        lines = NumberedLines(stream, os.fspath(path), needs_newline=True)
         header = _read_header(lines)
         table = _read_table(lines, header, max_bytes)
     svm = TrainedSvm(
@@ -102,40 +102,12 @@ def read_libsvm_model(
 
 
 def _allowed_bytes(n_bytes: int) -> int:
-    """Return how large the support vectors of a file of so many bytes may be."""
+    """Return the memory limit of the support vectors of a file of this size."""
     return min(MAX_BYTES, max(MIN_BOUND_BYTES, MAX_EXPANSION * n_bytes))
 
 
-class _Lines:
-    """Lines of a file, with the place of the last one for messages."""
-
-    def __init__(self, stream: BinaryIO, name: str) -> None:
-        self.name = name
-        self.number = 0
-        self._stream = stream
-        self._text = b""
-
-    def next(self) -> bytes:
-        """Return the next line with its end, or nothing at the end of the file.
-
-        A last line without end is that of a file cut short: LIBSVM ends each.
-        """
-        self._text = self._stream.readline(MAX_LINE_BYTES)
-        self.number += 1
-        if len(self._text) == MAX_LINE_BYTES:
-            raise self.error(f"a line of fewer than {MAX_LINE_BYTES} bytes")
-        if self._text and not self._text.endswith(b"\n"):
-            raise self.error("a line with its end (is the file cut short?)")
-        return self._text
-
-    def error(self, expected: str) -> ValueError:
-        """Return what to raise when the last line is not what was expected."""
-        found = repr(self._text[:60])[1:] if self._text else "the end of the file"
-        return ValueError(f"{self.name}, line {self.number}: expected {expected}, found {found}.")
-
-
 class _Fields:
-    """Header lines by key, each with its place for messages."""
+    """Header lines by key, each with its line number for messages."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -143,7 +115,7 @@ class _Fields:
         self.lines: dict[str, int] = {}
 
     def take(self, key: str, n_values: int = 1) -> list[Any]:
-        """Return the values after a key, which must be there and have so many."""
+        """Return the values after a key, which must exist and have this number of values."""
         if key not in self.values:
             raise ValueError(f"{self.name}: expected a line {key!r} before 'SV', found none.")
         if len(self.values[key]) != n_values:
@@ -151,13 +123,13 @@ class _Fields:
         return self.values[key]
 
     def error(self, key: str, expected: str, found: object) -> ValueError:
-        """Return what to raise when the line of a key is not what was expected."""
+        """Return the error for a line that is not what was expected."""
         place = f"{self.name}, line {self.lines[key]}"
         return ValueError(f"{place}: expected {expected}, found {found!r}.")
 
 
 class _Header(NamedTuple):
-    """What comes before the support vectors, checked."""
+    """The checked header of a file."""
 
     svm_type: str
     kernel: Kernel
@@ -169,7 +141,7 @@ class _Header(NamedTuple):
 
 
 class _Table(NamedTuple):
-    """Support vectors: coefficients, numbers of features, then all features and their values."""
+    """Support vectors in sparse form: coefficients, number of features, feature indices, values."""
 
     coefs: Array
     counts: NDArray[np.int64]
@@ -177,8 +149,8 @@ class _Table(NamedTuple):
     values: Array
 
 
-def _read_header(lines: _Lines) -> _Header:
-    """Read up to the line 'SV' and check that the header agrees with itself."""
+def _read_header(lines: NumberedLines) -> _Header:
+    """Read up to the line 'SV' and check that the header is consistent."""
     fields = _read_fields(lines)
     (svm_type,) = fields.take("svm_type")
     if svm_type not in SVM_TYPES:
@@ -206,8 +178,8 @@ def _read_header(lines: _Lines) -> _Header:
     )
 
 
-def _read_fields(lines: _Lines) -> _Fields:
-    """Read the header's lines, each key once, as words or finite numbers."""
+def _read_fields(lines: NumberedLines) -> _Fields:
+    """Read the lines of the header, each key once, as words or finite numbers."""
     fields = _Fields(lines.name)
     known = WORD_KEYS + WHOLE_KEYS + FLOAT_KEYS
     while (words := lines.next().split()) != [b"SV"]:
@@ -219,29 +191,18 @@ def _read_fields(lines: _Lines) -> _Fields:
     return fields
 
 
-def _parse_words(key: str, words: list[bytes], lines: _Lines) -> list[Any]:
-    """Return what comes after a key of the header."""
+def _parse_words(key: str, words: list[bytes], lines: NumberedLines) -> list[Any]:
+    """Return the values after a key of the header."""
     if key in WORD_KEYS:
         return [word.decode("ascii", "replace")[:60] for word in words]
     pattern = re.compile(WHOLE if key in WHOLE_KEYS else NUMBER)
     if not all(map(pattern.fullmatch, words)):
         raise lines.error(f"numbers after {key!r}")
-    return [int(word) for word in words] if key in WHOLE_KEYS else _parse_floats(words, lines)
-
-
-def _parse_floats(words: list[bytes], lines: _Lines) -> list[float]:
-    """Return finite numbers."""
-    try:
-        numbers = list(map(float, words))
-    except ValueError:
-        raise lines.error("numbers") from None
-    if not all(map(isfinite, numbers)):
-        raise lines.error("finite numbers")
-    return numbers
+    return [int(word) for word in words] if key in WHOLE_KEYS else lines.as_floats(words)
 
 
 def _make_kernel(fields: _Fields) -> Kernel:
-    """Return the kernel with the constants that it needs."""
+    """Return the kernel with its constants."""
     (word,) = fields.take("kernel_type")
     if word not in KERNELS:
         raise fields.error("kernel_type", f"one of {', '.join(KERNELS)}", word)
@@ -253,18 +214,20 @@ def _make_kernel(fields: _Fields) -> Kernel:
         raise ValueError(f"{fields.name}: {error}") from None
 
 
-def _read_table(lines: _Lines, header: _Header, max_bytes: int) -> _Table:
-    """Read the support vectors; memory grows with the lines read, never with what they promise."""
+def _read_table(lines: NumberedLines, header: _Header, max_bytes: int) -> _Table:
+    """Read the support vectors; memory grows with the lines read, not with the header's counts."""
     n_coefs = len(header.labels) - 1
     pattern = _vector_pattern(n_coefs)
     coefs, pairs, counts = array("d"), array("d"), array("q")
     for place in range(header.total_sv):
         match = pattern.fullmatch(lines.next())
         if match is None:
-            what = f"{n_coefs} coefficients and then index:value pairs"
-            raise lines.error(f"{what} (support vector {place + 1} of {header.total_sv})")
-        coefs.extend(_parse_floats(match[1].split(), lines))
-        features = _parse_floats(match[2].replace(b":", b" ").split(), lines)
+            raise lines.error(
+                f"{n_coefs} coefficients and then index:value pairs "
+                f"(support vector {place + 1} of {header.total_sv})"
+            )
+        coefs.extend(lines.as_floats(match[1].split()))
+        features = lines.as_floats(match[2].replace(b":", b" ").split())
         _check_features(features[::2], lines)
         pairs.extend(features)
         counts.append(len(features) // 2)
@@ -280,14 +243,14 @@ def _read_table(lines: _Lines, header: _Header, max_bytes: int) -> _Table:
 
 
 def _vector_pattern(n_coefs: int) -> re.Pattern[bytes]:
-    """Return what a line with a support vector looks like: coefficients, then index:value."""
+    """Return the pattern of a support vector: coefficients, then index:value pairs."""
     more = rb"{%d}" % (n_coefs - 1)
     coefs = rb"\s*(" + NUMBER + rb"(?:[ \t]+" + NUMBER + rb")" + more + rb")"
     return re.compile(coefs + rb"((?:[ \t]+\d{1,15}:" + NUMBER + rb")*+)\s*")
 
 
-def _check_features(features: list[float], lines: _Lines) -> None:
-    """See that the features of a vector count from 1 and rise: LIBSVM relies on it."""
+def _check_features(features: list[float], lines: NumberedLines) -> None:
+    """Check that the feature indices of a vector start from 1 and rise, as LIBSVM requires."""
     if features and (features[0] < 1 or any(map(ge, features, features[1:]))):
         raise lines.error("feature indices from 1, each above the one before")
 
@@ -295,7 +258,7 @@ def _check_features(features: list[float], lines: _Lines) -> None:
 def _dense_vectors(
     table: _Table, name: str, n_features: int | None, max_bytes: int
 ) -> NDArray[np.float64]:
-    """Spread the features over an array, if that is not too large."""
+    """Return the support vectors as a dense array, if it is not too large."""
     highest = int(table.features.max(initial=0.0))
     if n_features is not None and n_features < highest:
         raise ValueError(f"{name}: n_features must be {highest} or more, got {n_features!r}.")
@@ -315,16 +278,16 @@ def _dense_vectors(
 
 
 def write_libsvm_model(model: SVC | NuSVC | LibsvmClassifier, path: str | os.PathLike[str]) -> None:
-    """Write a support vector machine as a model file that ``svm-predict`` takes.
+    """Write an SVM as a model file for ``svm-predict``.
 
-    Numbers have all their digits. The file is written under another name beside ``path`` and then
-    renamed: whatever happens, ``path`` is either the old file or the whole new one.
+    Numbers are written with every bit. The file is written under another name beside ``path`` and
+    then renamed: if writing fails, ``path`` is unchanged.
 
     Parameters
     ----------
     model : SVC, NuSVC or LibsvmClassifier
-        Fitted. LIBSVM knows whole numbers as labels and nothing else. Probabilities are
-        written for a ``LibsvmClassifier`` that has them.
+        Fitted, with whole numbers as labels: LIBSVM has no others. Sigmoids are written for a
+        ``LibsvmClassifier`` that has them.
     path : path-like
         File to write.
 
@@ -345,31 +308,19 @@ def write_libsvm_model(model: SVC | NuSVC | LibsvmClassifier, path: str | os.Pat
 
 
 def _as_libsvm(model: Any) -> LibsvmClassifier:
-    """Return the model as LIBSVM would have it."""
+    """Return any of the accepted models as a ``LibsvmClassifier``."""
     if isinstance(model, LibsvmClassifier):
         return model
     if not isinstance(model, SVC | NuSVC):
         raise TypeError(f"expected an SVC, NuSVC or LibsvmClassifier, got {model!r}.")
     check_is_fitted(model)
     svm_type = "nu_svc" if isinstance(model, NuSVC) else "c_svc"
-    svm, labels = TrainedSvm.from_sklearn(model), _whole_labels(model.classes_)
-    return LibsvmClassifier(svm, labels, svm_type=svm_type)
-
-
-def _whole_labels(classes: NDArray[Any]) -> NDArray[np.int64]:
-    """Return the classes as LIBSVM's labels, if they are whole numbers of 32 bits."""
-    if classes.dtype.kind in "biuf":
-        labels = classes.astype(np.int64)
-        if (labels == classes).all() and (np.abs(labels) < 2**31).all():
-            return labels
-    raise ValueError(
-        f"LIBSVM's labels are whole numbers below 2**31, got classes {classes[:5].tolist()!r}. "
-        "Refit the source on numbers, with LabelEncoder for instance."
-    )
+    labels = as_int32_labels(model.classes_, program="LIBSVM").astype(np.int64)
+    return LibsvmClassifier(svm_from_sklearn(model), labels, svm_type=svm_type)
 
 
 def _model_lines(model: LibsvmClassifier) -> Iterator[str]:
-    """Give the lines of the file, one support vector at a time."""
+    """Yield the lines of the file, one support vector at a time."""
     svm = model.svm
     yield f"svm_type {model.svm_type}\n"
     yield from _kernel_lines(svm.kernel)
@@ -381,12 +332,12 @@ def _model_lines(model: LibsvmClassifier) -> Iterator[str]:
     for coefs, vector in zip(svm.dual_coef.T, svm.vectors, strict=True):
         places = np.flatnonzero(vector)
         pairs = zip((places + 1).tolist(), vector[places].tolist(), strict=True)
-        # LIBSVM ends each line with a space, and its reader counts on one after coefficients.
+        # LIBSVM ends each line with a space, and its reader expects one after the coefficients.
         yield " ".join([_join(coefs), *(f"{place}:{value!r}" for place, value in pairs), "\n"])
 
 
 def _kernel_lines(kernel: Kernel) -> Iterator[str]:
-    """Give the kernel's word and those of its constants that it uses."""
+    """Yield the name of the kernel and the constants that it uses."""
     yield f"kernel_type {'polynomial' if kernel.name == 'poly' else kernel.name}\n"
     if kernel.name == "poly":
         yield f"degree {int(kernel.degree)}\n"
@@ -397,6 +348,6 @@ def _kernel_lines(kernel: Kernel) -> Iterator[str]:
 
 
 def _join(numbers: NDArray[Any]) -> str:
-    """Return numbers with every bit, a space between them."""
+    """Return numbers with every bit, separated by spaces."""
     values: Iterable[float] = numbers.tolist()
     return " ".join(map(repr, values))

@@ -1,4 +1,4 @@
-"""Estimators by LIBSVM's and LIBLINEAR's options; standardiser."""
+"""Linear classifiers by LIBLINEAR's solver types, and the standardiser."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
-# LIBLINEAR's types, each with the tolerance and the most steps that its `train` program has.
+# LIBLINEAR's solver types, with the tolerance and the step limit of its `train` program.
 LOGISTIC: dict[str, Any] = {"solver": "liblinear", "tol": 0.01}
 SVC: dict[int, dict[str, Any]] = {
     1: {"penalty": "l2", "loss": "squared_hinge", "dual": True, "tol": 0.1},
@@ -29,9 +29,9 @@ def liblinear_classifier(
     fit_intercept: bool = False,
     random_state: int | np.random.RandomState | None = None,
 ) -> ClassifierMixin:
-    """Make the scikit-learn classifier that solves what one of LIBLINEAR's types solves.
+    """Return the scikit-learn classifier that solves the problem of a LIBLINEAR solver type.
 
-    The simplest thing a kernel classifier must beat: one linear function a class.
+    It is the linear baseline for kernel classifiers: one linear function per class.
 
     Examples
     --------
@@ -40,7 +40,7 @@ def liblinear_classifier(
     ['low', 'high']
     """
     if solver_type == 0:
-        # scikit-learn's own takes two classes only with this solver.
+        # scikit-learn's own supports two classes only with this solver.
         logistic = LogisticRegression(
             C=C, fit_intercept=fit_intercept, random_state=random_state, **LOGISTIC
         )
@@ -53,10 +53,10 @@ def liblinear_classifier(
 
 
 def standardizer() -> Pipeline:
-    """Make the step that drops constant features and standardises the others.
+    """Return the step that drops constant features and standardises the others.
 
-    Mean and deviation come from the training rows alone. Both parts are linear, so a border
-    map takes them in and new rows need no scaling of their own.
+    Mean and deviation are those of the training rows. Both parts are linear, so a border map
+    contains them, and new rows need not be scaled.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Kernels of support vector machines: blocks of values, and gradients of weighted sums."""
+"""SVM kernels: values, weighted sums and their gradients, with NumPy and the compiled core."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,22 +11,22 @@ from limes._core import RbfVectors, thread_count
 
 Array = NDArray[np.float64]
 KERNELS = ("linear", "poly", "rbf", "sigmoid")
-# Kernels in one block: 2 MB of float64 stays in the cache between the product and the exponential.
+# Kernel values in a block: 2 MB of float64 stay in the cache from the product to the exponential.
 BLOCK_KERNELS = 1 << 18
-# Fewer rows than this make a poor matrix product, however many support vectors there are.
+# With fewer rows a matrix product is slow, however many support vectors there are.
 MIN_BLOCK_ROWS = 64
-# Rows in one block where no block of kernels is made: enough for several threads.
-FUSED_BLOCK_ROWS = 4096
-# Fewer multiply-adds are done by the time that it is known how many threads there may be.
+# Rows in a block of the compiled sums, which store no kernel values: enough for several threads.
+COMPILED_BLOCK_ROWS = 4096
+# Below this number of multiply-adds, starting threads takes longer than the work itself.
 MIN_THREADED_WORK = 1 << 22
-# Up to here the fused sums are quicker than products and NumPy's exponential: 4 times for 2 to 8
-# features, 2 times for 100, 1.3 times for 256 (`benchmarks/kernel_sums.py`).
-MOST_FUSED_FEATURES = 256
+# Up to this width the compiled sums are faster than products and NumPy's exponential: 4 times for
+# 2 to 8 features, 2 times for 100, 1.3 times for 256 (`benchmarks/kernel_sums.py`).
+MAX_COMPILED_FEATURES = 256
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """Name a kernel K(x, s) and its constants, with LIBSVM's meaning.
+    """A kernel K(x, s) with its constants, which have the same meaning as in LIBSVM.
 
     ``linear`` is x·s, ``poly`` is (gamma x·s + coef0)^degree, ``rbf`` is
     exp(-gamma |x - s|²) and ``sigmoid`` is tanh(gamma x·s + coef0).
@@ -37,13 +37,13 @@ class Kernel:
     array([[25.]])
     """
 
-    # Which kernel.
+    # One of KERNELS.
     name: str
-    # Scale of the inner product or of the squared distance.
+    # Factor of the inner product or of the squared distance.
     gamma: float = 1.0
-    # Exponent of ``poly``; the others ignore it.
+    # Exponent of ``poly``; the other kernels ignore it.
     degree: int = 3
-    # Constant in ``poly`` and ``sigmoid``; the others ignore it.
+    # Constant in ``poly`` and ``sigmoid``; the other kernels ignore it.
     coef0: float = 0.0
 
     def __post_init__(self) -> None:
@@ -66,46 +66,46 @@ class Kernel:
         return KernelVectors(self, vectors).values(X)
 
     def gradients(self, X: ArrayLike, vectors: ArrayLike, weights: ArrayLike) -> Array:
-        """Return the gradient of a weighted sum of kernels, for each row."""
+        """Return the gradient of a weighted sum of kernel values at each row."""
         return KernelVectors(self, vectors).sums_and_gradients(X, weights)[1]
 
 
 class KernelVectors:
-    """Vectors made ready for many rows: each block of kernels is one matrix product.
+    """Vectors prepared for many rows: a block of kernel values is one matrix product.
 
-    Every kernel is a function of one product u = l(x)·r(s) of an extended row and an
-    extended vector: exp(u), u^degree, tanh(u) or u itself. For ``rbf``, with x and s
-    counted from the mean of the vectors (their distance does not change, and large common
-    offsets no longer cost digits), l = (x, 1, -gamma |x|²) and r = (2 gamma s, -gamma |s|², 1).
+    Every kernel is a function of one product u = l(x)·r(s) of an augmented row and an augmented
+    vector: exp(u), u^degree, tanh(u) or u itself. For ``rbf``, l = (x, 1, -gamma |x|²) and
+    r = (2 gamma s, -gamma |s|², 1), where the mean of the vectors is subtracted from x and s:
+    their distance stays the same, and a large common offset costs no digits.
 
     Examples
     --------
-    >>> ready = KernelVectors(Kernel("rbf", gamma=0.5), [[0.0], [2.0]])
-    >>> ready.values([[0.0], [1.0]]).round(4)
+    >>> vectors = KernelVectors(Kernel("rbf", gamma=0.5), [[0.0], [2.0]])
+    >>> vectors.values([[0.0], [1.0]]).round(4)
     array([[1.    , 0.1353],
            [0.6065, 0.6065]])
-    >>> ready.sums([[1.0]], [[1.0], [-1.0]])
+    >>> vectors.sums([[1.0]], [[1.0], [-1.0]])
     array([[0.]])
     """
 
     def __init__(self, kernel: Kernel, vectors: ArrayLike) -> None:
         self.kernel = kernel
         self.n_features: int = np.shape(vectors)[1]
-        self._right, self._shift = _extend_vectors(kernel, np.asarray(vectors, dtype=np.float64))
+        self._right, self._shift = _augment_vectors(kernel, np.asarray(vectors, dtype=np.float64))
 
     def part(self, places: slice) -> Self:
-        """Return some of the vectors, sharing memory; ``augment`` gives the same rows for all."""
-        some = object.__new__(type(self))
-        some.kernel, some.n_features = self.kernel, self.n_features
-        some._right, some._shift = self._right[places], self._shift
-        return some
+        """Return a range of the vectors, sharing memory and the result of ``augment``."""
+        part = object.__new__(type(self))
+        part.kernel, part.n_features = self.kernel, self.n_features
+        part._right, part._shift = self._right[places], self._shift
+        return part
 
     def block_rows(self) -> int:
-        """Return how many rows make a block of kernels that stays in the cache."""
+        """Return the number of rows whose kernel values stay in the cache."""
         return max(MIN_BLOCK_ROWS, BLOCK_KERNELS // max(len(self._right), 1))
 
     def augment(self, X: ArrayLike) -> Array:
-        """Return the extended rows l(x), for the methods whose names begin with ``extended``."""
+        """Return the augmented rows l(x), for the methods whose names end with ``augmented``."""
         rows = np.asarray(X, dtype=np.float64)
         if self.kernel.name == "linear":
             return rows
@@ -128,16 +128,16 @@ class KernelVectors:
     def sums_and_gradients(self, X: ArrayLike, weights: ArrayLike) -> tuple[Array, Array]:
         """Return sum_i c_i K(x, s_i), (n_rows,), and its gradient by x, (n_rows, n_features)."""
         left = self.augment(X)
-        return self.extended_sums_and_gradients(left, np.asarray(weights, dtype=np.float64))
+        return self.sums_and_gradients_of_augmented(left, np.asarray(weights, dtype=np.float64))
 
     def sums_of_augmented(self, left: Array, weights: Array) -> Array:
-        """Return what ``sums`` does, from extended rows."""
+        """Return the same as ``sums``, from augmented rows."""
         if self.kernel.name == "linear":
             return left @ (self._right.T @ weights)
         return self._values_in_place(left @ self._right.T) @ weights
 
-    def extended_sums_and_gradients(self, left: Array, weights: Array) -> tuple[Array, Array]:
-        """Return what ``sums_and_gradients`` does, from extended rows."""
+    def sums_and_gradients_of_augmented(self, left: Array, weights: Array) -> tuple[Array, Array]:
+        """Return the same as ``sums_and_gradients``, from augmented rows."""
         if self.kernel.name == "linear":
             slope = self._right.T @ weights
             return left @ slope, np.tile(slope, (len(left), 1))
@@ -145,21 +145,22 @@ class KernelVectors:
         slopes = slopes @ (weights[:, None] * self._right)
         gradients = slopes[:, : self.n_features]
         if self.kernel.name == "rbf":
-            # ∇u = 2 gamma (s - x): the last column of r, ones, has summed the part with x.
+            # ∇u = 2 gamma (s - x); the last column of r is 1, so that of the product is the factor
+            # of x.
             gradients -= 2.0 * self.kernel.gamma * slopes[:, -1:] * left[:, : self.n_features]
         return sums, np.ascontiguousarray(gradients)
 
     def _values_in_place(self, products: Array) -> Array:
-        """Turn the products u into kernels."""
+        """Replace the products u by kernel values."""
         if self.kernel.name == "rbf":
-            # A squared distance below 0 is rounding.
+            # A product above 0, that is a squared distance below 0, is a rounding error.
             return np.exp(np.minimum(products, 0.0, out=products), out=products)
         if self.kernel.name == "poly":
             return _power(products, int(self.kernel.degree))
         return np.tanh(products, out=products) if self.kernel.name == "sigmoid" else products
 
     def _sums_and_slopes(self, products: Array, weights: Array) -> tuple[Array, Array]:
-        """Return the sums, and the derivative of each kernel by its product u."""
+        """Return the sums, and the derivative of each kernel value by its product u."""
         if self.kernel.name == "poly":
             degree = int(self.kernel.degree)
             slopes = _power(products, max(degree - 1, 0))
@@ -173,15 +174,15 @@ class KernelVectors:
 
 
 class CompiledKernelVectors:
-    """Vectors of a Gaussian kernel, for sums in the core, which makes no block of kernels.
+    """Vectors of an ``rbf`` kernel, summed in the compiled core, which stores no kernel values.
 
-    It answers what `KernelVectors` does, to rounding.
+    Results are those of `KernelVectors` up to rounding.
 
     Examples
     --------
-    >>> ready = CompiledKernelVectors(Kernel("rbf", gamma=0.5), [[0.0], [2.0]])
-    >>> rows = ready.augment([[1.0]])
-    >>> ready.sums_of_augmented(rows, np.array([1.0, -1.0]))
+    >>> vectors = CompiledKernelVectors(Kernel("rbf", gamma=0.5), [[0.0], [2.0]])
+    >>> rows = vectors.augment([[1.0]])
+    >>> vectors.sums_of_augmented(rows, np.array([1.0, -1.0]))
     array([0.])
     """
 
@@ -190,24 +191,24 @@ class CompiledKernelVectors:
         self._vectors = np.asarray(vectors, dtype=np.float64)
 
     def __getstate__(self) -> dict[str, object]:
-        # What the core packed can be packed again, and is no Python object to copy.
+        # The packed vectors are a compiled object, which cannot be pickled: they are packed again.
         return {name: value for name, value in vars(self).items() if name != "_core"}
 
     @cached_property
     def _core(self) -> RbfVectors:
-        """The vectors as the core packs them."""
+        """The vectors, packed for the core."""
         return RbfVectors(self._vectors, self.kernel.gamma)
 
     def part(self, places: slice) -> Self:
-        """Return some of the vectors."""
+        """Return a range of the vectors."""
         return type(self)(self.kernel, self._vectors[places])
 
     def block_rows(self) -> int:
-        """Return how many rows to ask at once."""
-        return FUSED_BLOCK_ROWS
+        """Return the number of rows to sum at once."""
+        return COMPILED_BLOCK_ROWS
 
     def augment(self, X: ArrayLike) -> Array:
-        """Return the rows, which need nothing more here."""
+        """Return the rows as they are: the core needs no augmented ones."""
         return np.asarray(X, dtype=np.float64)
 
     def sums_of_augmented(self, left: Array, weights: Array) -> Array:
@@ -218,26 +219,26 @@ class CompiledKernelVectors:
         sums = self._core.sums(left, columns, n_threads=self._n_threads(left))
         return sums if weights.ndim == 2 else sums[:, 0]
 
-    def extended_sums_and_gradients(self, left: Array, weights: Array) -> tuple[Array, Array]:
+    def sums_and_gradients_of_augmented(self, left: Array, weights: Array) -> tuple[Array, Array]:
         """Return sum_i c_i K(x, s_i), (n_rows,), and its gradient by x, (n_rows, n_features)."""
         if not len(self._vectors):
             return np.zeros(len(left)), np.zeros_like(left)
         return self._core.sums_and_gradients(left, weights, n_threads=self._n_threads(left))
 
     def _n_threads(self, left: Array) -> int:
-        """Return the threads that rows are worth."""
-        is_short = len(left) * self._vectors.size < MIN_THREADED_WORK
-        return 1 if is_short else thread_count(-1)
+        """Return 1 for little work, else the number of threads available."""
+        is_small = len(left) * self._vectors.size < MIN_THREADED_WORK
+        return 1 if is_small else thread_count(-1)
 
 
 def kernel_vectors(kernel: Kernel, vectors: ArrayLike) -> KernelVectors | CompiledKernelVectors:
-    """Make vectors ready for many rows, in the way that is quicker for them."""
-    is_fused = kernel.name == "rbf" and np.shape(vectors)[1] <= MOST_FUSED_FEATURES
-    return (CompiledKernelVectors if is_fused else KernelVectors)(kernel, vectors)
+    """Prepare vectors for many rows, in the faster of the two forms."""
+    is_compiled = kernel.name == "rbf" and np.shape(vectors)[1] <= MAX_COMPILED_FEATURES
+    return (CompiledKernelVectors if is_compiled else KernelVectors)(kernel, vectors)
 
 
-def _extend_vectors(kernel: Kernel, vectors: Array) -> tuple[Array, Array | float]:
-    """Return the extended vectors r(s), and the origin from which rows are counted."""
+def _augment_vectors(kernel: Kernel, vectors: Array) -> tuple[Array, Array | float]:
+    """Return the augmented vectors r(s), and the shift to subtract from rows."""
     if kernel.name == "linear":
         return vectors, 0.0
     n_vectors, n_features = vectors.shape
@@ -255,7 +256,7 @@ def _extend_vectors(kernel: Kernel, vectors: Array) -> tuple[Array, Array | floa
 
 
 def _power(base: Array, exponent: int) -> Array:
-    """Raise to a whole power by repeated squaring, several times faster than ``**``."""
+    """Raise to an integer power by repeated squaring, several times faster than ``**``."""
     result = np.ones_like(base)
     square = base
     while exponent:

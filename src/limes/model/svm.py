@@ -1,4 +1,4 @@
-"""A trained one-against-one support vector machine as plain arrays."""
+"""A trained one-against-one SVM as plain arrays, with NumPy alone."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -7,26 +7,24 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
-from sklearn.svm import SVC, NuSVC
-from sklearn.utils.validation import check_is_fitted
 
+from limes.model.affine import is_sparse, to_dense
 from limes.model.coupling import class_pairs
 from limes.model.kernels import CompiledKernelVectors, Kernel, KernelVectors, kernel_vectors
 
 Array = NDArray[np.float64]
-# Some support vectors and their weights.
-Side = tuple[KernelVectors | CompiledKernelVectors, Array]
+# Support vectors of a class and their coefficients, a column for each pair or of one pair alone.
+WeightedVectors = tuple[KernelVectors | CompiledKernelVectors, Array]
 
 
 @dataclass(frozen=True, eq=False)
 class TrainedSvm:
-    """A trained one-against-one support vector machine as plain arrays.
+    """A trained one-against-one SVM as plain arrays.
 
     Classes are numbered 0 to K - 1 and pairs come in the order (0, 1), (0, 2) ... (1, 2) ....
     **A positive decision value means the second class of the pair**, the one with the larger
-    number. The arrays themselves keep LIBSVM's signs, whose own decision values are positive for
-    the first class, so that model files pass through unchanged.
+    number. The arrays have LIBSVM's signs, whose decision values are positive for the first
+    class, so that model files are read and written unchanged.
 
     Examples
     --------
@@ -37,10 +35,10 @@ class TrainedSvm:
     ...     intercepts=[1.0],
     ...     n_support=[1, 1],
     ... )
-    >>> svm.pair_values([[0.0, 5.0], [1.0, 5.0], [2.0, 5.0]], 0, 1)
+    >>> svm.decision([[0.0, 5.0], [1.0, 5.0], [2.0, 5.0]], 0, 1)
     array([-1.,  0.,  1.])
-    >>> svm.pair_gradients([[0.0, 5.0]], 0, 1)
-    array([[1., 0.]])
+    >>> svm.decision_and_gradient([[0.0, 5.0]], 0, 1)
+    (array([-1.]), array([[1., 0.]]))
     """
 
     # Kernel with its constants.
@@ -64,29 +62,12 @@ class TrainedSvm:
             object.__setattr__(self, name, array)
         self._check_shapes()
 
-    @classmethod
-    def from_sklearn(cls, svc: Any) -> Self:
-        """Take the arrays out of a fitted ``SVC`` or ``NuSVC``."""
-        if not isinstance(svc, SVC | NuSVC):
-            raise TypeError(f"expected a fitted SVC or NuSVC, got {svc!r}.")
-        check_is_fitted(svc)
-        kernel = Kernel(svc.kernel, float(svc._gamma), svc.degree, float(svc.coef0))
-        # With two classes scikit-learn turns LIBSVM's signs, with more it keeps them.
-        sign = -1.0 if len(svc.classes_) == 2 else 1.0
-        return cls(
-            kernel=kernel,
-            vectors=_to_dense(svc.support_vectors_),
-            dual_coef=sign * _to_dense(svc.dual_coef_),
-            intercepts=sign * svc.intercept_,
-            n_support=svc.n_support_,
-        )
-
     def reordered(self, order: ArrayLike) -> Self:
-        """Return the same machine with its classes numbered otherwise."""
+        """Return the same SVM with its classes in another order."""
         order = np.asarray(order)
         ends = np.cumsum(self.n_support)
         places = [np.arange(ends[old] - self.n_support[old], ends[old]) for old in order]
-        dual_coef = np.concatenate([self._moved_coef(old, order) for old in order], axis=1)
+        dual_coef = np.concatenate([self._reordered_coef(old, order) for old in order], axis=1)
         old_pairs = {pair: place for place, pair in enumerate(class_pairs(self.n_classes))}
         intercepts = [
             self.intercepts[old_pairs[i, j]] if i < j else -self.intercepts[old_pairs[j, i]]
@@ -110,85 +91,79 @@ class TrainedSvm:
         """Number of features of a row."""
         return int(self.vectors.shape[1])
 
-    def values(self, X: ArrayLike) -> Array:
-        """Return the decision values of all pairs; each kernel is computed once."""
+    def pair_decisions(self, X: ArrayLike) -> Array:
+        """Return the decision values of all pairs, each kernel value being computed once."""
         rows = self._check_rows(X)
-        # Pair by pair in memory, as everybody goes through them.
+        # Column by column in memory, since callers go through them pair by pair.
         values = np.empty((rows.shape[0], len(self.intercepts)), order="F")
-        for block, left in self._extended_blocks(rows, self._class_sides):
-            sums = [part.sums_of_augmented(left, weights) for part, weights in self._class_sides]
+        classes = self._vectors_by_class
+        for block, left in self._augmented_blocks(rows, classes):
+            sums = [vectors.sums_of_augmented(left, weights) for vectors, weights in classes]
             for pair, (first, second) in enumerate(class_pairs(self.n_classes)):
                 np.add(sums[first][:, second - 1], sums[second][:, first], out=values[block, pair])
         values -= self.intercepts
         return values
 
-    def pair_values(self, X: ArrayLike, first: int, second: int) -> Array:
-        """Return the decision values of one pair, from its own support vectors alone."""
+    def decision(self, X: ArrayLike, first: int, second: int) -> Array:
+        """Return the decision value of one pair, from the support vectors of its two classes."""
         rows = self._check_rows(X)
-        intercept, sides = self._pair_sides(first, second)
+        intercept, classes = self._vectors_of_pair(first, second)
         values = np.full(rows.shape[0], -intercept)
-        for block, left in self._extended_blocks(rows, sides):
-            for part, weights in sides:
-                values[block] += part.sums_of_augmented(left, weights)
+        for block, left in self._augmented_blocks(rows, classes):
+            for vectors, weights in classes:
+                values[block] += vectors.sums_of_augmented(left, weights)
         return values
 
-    def pair_gradients(self, X: ArrayLike, first: int, second: int) -> Array:
-        """Return the gradient of one pair's decision value at each row."""
-        return self.pair_values_and_gradients(X, first, second)[1]
-
-    def pair_values_and_gradients(
-        self, X: ArrayLike, first: int, second: int
-    ) -> tuple[Array, Array]:
-        """Return both for one pair, at little more than the price of the values."""
+    def decision_and_gradient(self, X: ArrayLike, first: int, second: int) -> tuple[Array, Array]:
+        """Return the decision value of one pair and its gradient, which share the kernel values."""
         rows = self._check_rows(X)
-        intercept, sides = self._pair_sides(first, second)
+        intercept, classes = self._vectors_of_pair(first, second)
         values, gradients = np.full(rows.shape[0], -intercept), np.zeros(rows.shape)
-        for block, left in self._extended_blocks(rows, sides):
-            for part, weights in sides:
-                part_values, part_gradients = part.extended_sums_and_gradients(left, weights)
-                values[block] += part_values
-                gradients[block] += part_gradients
+        for block, left in self._augmented_blocks(rows, classes):
+            for vectors, weights in classes:
+                sums, slopes = vectors.sums_and_gradients_of_augmented(left, weights)
+                values[block] += sums
+                gradients[block] += slopes
         return values, gradients
 
-    def _moved_coef(self, own: int, order: NDArray[np.intp]) -> Array:
-        """Return one class's coefficients, its partners in another order."""
-        end = int(np.cumsum(self.n_support)[own])
-        block = self.dual_coef[:, end - self.n_support[own] : end]
-        rank = list(order).index(own)
+    def _reordered_coef(self, old: int, order: NDArray[np.intp]) -> Array:
+        """Return the coefficients of a class of this SVM, its partners in another order."""
+        end = int(np.cumsum(self.n_support)[old])
+        block = self.dual_coef[:, end - self.n_support[old] : end]
+        rank = list(order).index(old)
         rows = []
-        for other_rank, other in enumerate(order):
-            if other == own:
+        for partner_rank, partner in enumerate(order):
+            if partner == old:
                 continue
-            is_turned = (own < other) != (rank < other_rank)
-            rows.append((-1.0 if is_turned else 1.0) * block[other - 1 if other > own else other])
+            is_turned = (old < partner) != (rank < partner_rank)
+            coef = block[partner - 1 if partner > old else partner]
+            rows.append((-1.0 if is_turned else 1.0) * coef)
         return np.array(rows).reshape(self.n_classes - 1, -1)
 
     @cached_property
-    def _class_sides(self) -> list[Side]:
-        """Each class's vectors with their negated coefficients: larger means the second class."""
-        ready = kernel_vectors(self.kernel, self.vectors)
+    def _vectors_by_class(self) -> list[WeightedVectors]:
+        """Vectors of each class with negated coefficients: larger sums mean the second class."""
+        vectors = kernel_vectors(self.kernel, self.vectors)
         ends = np.cumsum(self.n_support)
         places = [slice(end - n, end) for end, n in zip(ends, self.n_support, strict=True)]
-        return [(ready.part(place), -self.dual_coef[:, place].T) for place in places]
+        return [(vectors.part(place), -self.dual_coef[:, place].T) for place in places]
 
-    def _pair_sides(self, first: int, second: int) -> tuple[float, list[Side]]:
-        """Return the intercept of a pair, and the vectors of either class with their weights."""
+    def _vectors_of_pair(self, first: int, second: int) -> tuple[float, list[WeightedVectors]]:
+        """Return the intercept of a pair, and the vectors of both classes with their weights."""
         if not 0 <= first < second < self.n_classes:
             raise ValueError(
-                f"a pair is two class numbers, the smaller first, below {self.n_classes}, "
-                f"got {first!r} and {second!r}."
+                f"first and second must be class indices below {self.n_classes}, the smaller "
+                f"first, got {first!r} and {second!r}."
             )
         pair = first * self.n_classes - first * (first + 1) // 2 + second - first - 1
-        (left, left_weights), (right, right_weights) = (
-            self._class_sides[first],
-            self._class_sides[second],
-        )
-        sides = [(left, left_weights[:, second - 1]), (right, right_weights[:, first])]
-        return float(self.intercepts[pair]), sides
+        left, left_weights = self._vectors_by_class[first]
+        right, right_weights = self._vectors_by_class[second]
+        classes = [(left, left_weights[:, second - 1]), (right, right_weights[:, first])]
+        return float(self.intercepts[pair]), classes
 
     def _check_rows(self, X: Any) -> Any:
         """Return the rows as an array or a CSR matrix with the right number of features."""
-        rows = X.tocsr() if sparse.issparse(X) else np.asarray(X, dtype=np.float64)
+        rows = X.tocsr() if is_sparse(X) else np.asarray(X, dtype=np.float64)
         if rows.ndim != 2 or rows.shape[1] != self.n_features:
             raise ValueError(
                 f"X must have shape (n_rows, {self.n_features}), as the support vectors have, "
@@ -196,30 +171,27 @@ class TrainedSvm:
             )
         return rows
 
-    def _extended_blocks(self, rows: Any, sides: list[Side]) -> Iterator[tuple[slice, Array]]:
-        """Go through the rows, a block at a time, dense and extended for the kernel."""
-        ready = sides[0][0]
-        n_block = min(part.block_rows() for part, _ in sides)
+    def _augmented_blocks(
+        self, rows: Any, classes: list[WeightedVectors]
+    ) -> Iterator[tuple[slice, Array]]:
+        """Yield blocks of rows, dense and augmented for the kernel."""
+        vectors = classes[0][0]
+        n_block = min(part.block_rows() for part, _ in classes)
         for start in range(0, rows.shape[0], n_block):
             block = slice(start, start + n_block)
-            yield block, ready.augment(_to_dense(rows[block]))
+            yield block, vectors.augment(to_dense(rows[block]))
 
     def _check_shapes(self) -> None:
-        """Say which array does not fit the others."""
+        """Raise an error that names the array whose shape does not fit the others."""
         n_classes, n_vectors = len(self.n_support), int(self.n_support.sum())
         n_pairs = n_classes * (n_classes - 1) // 2
         if n_classes < 2:
-            raise ValueError(f"n_support must name two classes or more, got {self.n_support!r}.")
-        for name, shape in (
+            raise ValueError(f"n_support must have 2 classes or more, got {self.n_support!r}.")
+        for name, expected in (
             ("vectors", (n_vectors, *self.vectors.shape[1:2])),
             ("dual_coef", (n_classes - 1, n_vectors)),
             ("intercepts", (n_pairs,)),
         ):
-            found = getattr(self, name).shape
-            if found != shape or (name == "vectors" and len(shape) != 2):
-                raise ValueError(f"{name} must have shape {shape!r}, got {found!r}.")
-
-
-def _to_dense(array: Any) -> Array:
-    """Return an array, of a sparse matrix too."""
-    return np.asarray(array.toarray() if sparse.issparse(array) else array, dtype=np.float64)
+            shape = getattr(self, name).shape
+            if shape != expected or (name == "vectors" and len(expected) != 2):
+                raise ValueError(f"{name} must have shape {expected!r}, got {shape!r}.")

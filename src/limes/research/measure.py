@@ -1,4 +1,4 @@
-"""Thread limits, batches, processor time."""
+"""Thread limits, batches and processor time."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -13,22 +13,45 @@ from threadpoolctl import threadpool_limits
 
 from limes.timing import Timing, affordable_rows, time_in_turns
 
-# A batch has so many rows at least, so that the call itself does not count; test rows are
-# repeated where there are fewer.
-BATCH_ROWS = 2000
-# One batch of a slow method may take this long; it gets fewer rows then.
-PAPER_BATCH_SECONDS = 0.1
-N_TURNS = 3
-# One batch of a slow method may take this long; it gets fewer rows then.
+# Most seconds for one batch of a slow method, which gets fewer rows: where methods take turns,
+# and where each is timed alone.
 BATCH_SECONDS = 0.3
+SOLO_BATCH_SECONDS = 0.1
+# Fewest rows of a batch that is timed alone, so that the call itself does not count.
+SOLO_BATCH_ROWS = 2000
+SOLO_TURNS = 3
 
 
-def n_threads_of(word: str) -> int:
-    """Return a number of threads from a word: a number, or 'all' for all processors.
+@dataclass(frozen=True)
+class TimingBudget:
+    """How often and on how many rows methods are timed.
+
+    Parameters
+    ----------
+    n_turns : int, default=7
+        Number of turns of each method.
+    batch_rows : int, default=20000
+        Rows of a batch: test rows, repeated where there are fewer.
+    turn_seconds : float, default=0.05
+        Shortest turn.
+    """
+
+    n_turns: int = 7
+    batch_rows: int = 20_000
+    turn_seconds: float = 0.05
+
+    def __post_init__(self) -> None:
+        for name in ("n_turns", "batch_rows"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be 1 or more, got {getattr(self, name)!r}.")
+
+
+def parse_threads(word: str) -> int:
+    """Return a number of threads from a number, or from 'all' for all processors.
 
     Examples
     --------
-    >>> n_threads_of("2")
+    >>> parse_threads("2")
     2
     """
     if word == "all":
@@ -40,11 +63,11 @@ def n_threads_of(word: str) -> int:
 
 @contextmanager
 def limit_threads(n_threads: int) -> Iterator[None]:
-    """Let every library use this many threads, where it takes a common setting.
+    """Limit the threads of every library that takes a common setting.
 
-    OpenMP and the BLAS libraries obey threadpoolctl, limes and scikit-learn-intelex look at the
-    same limit; the latter also keeps a count of its own, which is set too so that it need not do
-    so at every call. LightGBM and onnxruntime are told by their peers.
+    OpenMP and the BLAS libraries obey threadpoolctl; limes and scikit-learn-intelex read the same
+    limit. The latter also stores a number, which is set too, so that it need not read the limit at
+    every call. LightGBM and onnxruntime get the number as an argument.
     """
     with threadpool_limits(n_threads), _limit_onedal(n_threads):
         yield
@@ -66,42 +89,18 @@ def _limit_onedal(n_threads: int) -> Iterator[None]:
         daalinit(before)
 
 
-def _time(ask: Callable[[Any], Any], rows: NDArray[Any]) -> tuple[Timing, int]:
-    """Return the least time for all rows, and how many were asked at once to find it.
+def time_alone(predict: Callable[[Any], Any], rows: NDArray[Any]) -> tuple[Timing, int]:
+    """Return the shortest processor time for all rows, and the size of the batch it comes from.
 
-    It is processor time: with one thread that is what an idle machine takes, however many
-    programs are running beside this one.
+    With one thread, processor time is what an idle computer takes, however many other programs are
+    running.
     """
-    batch = rows[np.arange(max(len(rows), BATCH_ROWS)) % len(rows)]
-    n_asked = affordable_rows(ask, batch, seconds=PAPER_BATCH_SECONDS)
-    (best,) = time_in_turns([lambda: ask(batch[:n_asked])], n_turns=N_TURNS)
-    return best._replace(seconds=best.seconds * best.cpu_share * len(rows) / n_asked), n_asked
+    batch = repeat_rows(rows, max(len(rows), SOLO_BATCH_ROWS))
+    n_rows = affordable_rows(predict, batch, seconds=SOLO_BATCH_SECONDS)
+    (best,) = time_in_turns([lambda: predict(batch[:n_rows])], n_turns=SOLO_TURNS)
+    return best._replace(seconds=best.seconds * best.cpu_share * len(rows) / n_rows), n_rows
 
 
-@dataclass(frozen=True)
-class Effort:
-    """How hard to measure.
-
-    Parameters
-    ----------
-    n_turns : int, default=7
-        How often everybody has a turn.
-    batch_rows : int, default=20000
-        Rows of a batch: test rows, repeated where there are fewer.
-    turn_seconds : float, default=0.05
-        How long a turn is at least.
-    """
-
-    n_turns: int = 7
-    batch_rows: int = 20_000
-    turn_seconds: float = 0.05
-
-    def __post_init__(self) -> None:
-        for name in ("n_turns", "batch_rows"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be 1 or more, got {getattr(self, name)!r}.")
-
-
-def _repeated(rows: NDArray[Any], n_rows: int) -> NDArray[Any]:
-    """Return so many rows, the same ones again where there are fewer."""
+def repeat_rows(rows: NDArray[Any], n_rows: int) -> NDArray[Any]:
+    """Return this many rows, the same ones again where there are fewer."""
     return rows[np.arange(n_rows) % len(rows)]

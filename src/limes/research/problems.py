@@ -1,5 +1,6 @@
 """Datasets as training and test rows, standardised; further problems that nothing was tuned on."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -9,6 +10,7 @@ import numpy as np
 from joblib import hash as digest
 from numpy.typing import DTypeLike, NDArray
 from scipy.sparse import issparse
+from sklearn import datasets as sklearn_datasets
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import Pipeline
 
@@ -16,29 +18,30 @@ from limes.datasets import load, parameters
 from limes.files import RowOptions, read_rows
 from limes.libsvm.training import standardizer
 
-# The share of the rows of a file without a split of its own that is tested on.
+# Share of the rows that is tested on: of a file without a split, and of a further problem.
 TEST_SHARE = 0.4
+FURTHER_TEST_SHARE = 1 / 3
 PARTS = ("train", "test")
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Rows to train on and rows to be asked about.
+    """Rows to train on and rows to test on.
 
     Parameters
     ----------
     name : str
-        What it is called in the results.
+        Name in the results.
     X_train, X_test : ndarray of shape (n_rows, n_features)
         Raw rows.
     y_train, y_test : ndarray of shape (n_rows,)
         Labels.
     C : float, default=1.0
-        Penalty of the support vector machine.
+        Penalty of the SVM.
     gamma : float or 'scale', default='scale'
         Width of its kernel, for standardised rows.
     seed : int, default=0
-        Of the split and of all that is random in a fit.
+        Seed of the split and of every random choice of a fit.
 
     Examples
     --------
@@ -63,7 +66,7 @@ class Problem:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Tell this problem from every other one."""
+        """Hash of everything that a trained model depends on."""
         arrays = (self.X_train, self.y_train, self.X_test, self.y_test)
         return str(digest((*arrays, self.C, self.gamma, self.seed)))
 
@@ -95,13 +98,13 @@ def load_problem(
     ----------
     name : str
         Such as "sat"; or the path of a file of rows with labels, in any format that
-        ``limes.files`` reads. A part is kept for testing at random, unless it is an ``.npz`` file
+        ``limes.files`` reads. A random part is held out for testing, unless it is an ``.npz`` file
         with ``X_train``, ``y_train``, ``X_test`` and ``y_test``.
     seed : int, default=0
-        Of a random split.
+        Seed of a random split.
     C, gamma : float or None, default=None
-        Of the support vector machine. None takes the paper's for its datasets, and
-        scikit-learn's defaults for a file.
+        Parameters of the SVM. None takes the paper's for its datasets, and scikit-learn's defaults
+        for a file.
 
     Returns
     -------
@@ -114,13 +117,13 @@ def load_problem(
     (2000, 36)
     """
     check_name(name)
-    problem = _read(Path(name), seed) if _is_path(name) else _load(name, seed)
-    asked: dict[str, Any] = {"C": C, "gamma": gamma}
-    return replace(problem, **{key: value for key, value in asked.items() if value is not None})
+    problem = _read_file(Path(name), seed) if _is_path(name) else _load_dataset(name, seed)
+    given: dict[str, Any] = {"C": C, "gamma": gamma}
+    return replace(problem, **{key: value for key, value in given.items() if value is not None})
 
 
 def check_name(name: str) -> None:
-    """Refuse what is neither a dataset nor a file, before anything long begins."""
+    """Raise an error for what is neither a dataset nor a file, before anything long begins."""
     if not _is_path(name):
         parameters(name)
     elif not Path(name).is_file():
@@ -128,20 +131,20 @@ def check_name(name: str) -> None:
 
 
 def _is_path(name: str) -> bool:
-    """Tell whether a name is meant as a file: datasets have neither endings nor folders."""
+    """Return whether a name is meant as a file: datasets have neither suffixes nor folders."""
     path = Path(name)
     return bool(path.suffix) or len(path.parts) > 1 or path.is_file()
 
 
-def _load(name: str, seed: int) -> Problem:
+def _load_dataset(name: str, seed: int) -> Problem:
     """Load one of the paper's datasets with its parameters."""
     data, paper = load(name, random_state=seed), parameters(name)
     arrays = (data.X_train, data.y_train, data.X_test, data.y_test)
     return Problem(name, *arrays, paper.C, paper.gamma, seed)
 
 
-def _read(path: Path, seed: int) -> Problem:
-    """Read the rows of a file, split if they are not."""
+def _read_file(path: Path, seed: int) -> Problem:
+    """Read the rows of a file, and split them if the file has no test rows."""
     if path.suffix == ".npz" and _has_parts(path):
         (X_train, y_train), (X_test, y_test) = (_read_part(path, part) for part in PARTS)
     else:
@@ -151,14 +154,106 @@ def _read(path: Path, seed: int) -> Problem:
 
 
 def _has_parts(path: Path) -> bool:
-    """Tell whether an archive has training and test rows of its own."""
+    """Return whether an archive has both training and test rows."""
     with np.load(path, allow_pickle=False) as archive:
         return all(f"X_{part}" in archive.files for part in PARTS)
 
 
 def _read_part(path: Path, part: str | None) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Read rows with their labels; sparse ones become dense, as not every peer takes them."""
+    """Read rows with labels; sparse rows become dense, as not every method takes them."""
     X, y, _ = read_rows(path, RowOptions(part=part))
     if y is None:
         raise ValueError(f"{path} must have labels to learn from, got rows alone.")
     return np.asarray(X.toarray() if issparse(X) else X, dtype=np.float64), y
+
+
+def split_at_random(problem: Problem, seed: int) -> Problem:
+    """Split training and test rows again at random, in parts of the same size."""
+    X = np.concatenate([problem.X_train, problem.X_test])
+    y = np.concatenate([problem.y_train, problem.y_test])
+    order = np.random.default_rng(seed).permutation(len(X))
+    train, test = np.split(order, [len(problem.X_train)])
+    return replace(problem, X_train=X[train], y_train=y[train], X_test=X[test], y_test=y[test])
+
+
+def _checkerboard(seed: int) -> Problem:
+    """Return sixteen squares of two colours."""
+    X = np.random.default_rng(seed).uniform(0, 4, (9000, 2))
+    y = np.floor(X).sum(axis=1).astype(int) % 2
+    return _split("checkerboard", X, y, seed, C=10, gamma=5)
+
+
+def _terrain(seed: int) -> Problem:
+    """Return seven uneven classes over numbers and indicators, as in maps of forest cover."""
+    rng = np.random.default_rng(seed)
+    X, y = sklearn_datasets.make_classification(
+        12_000,
+        10,
+        n_informative=8,
+        n_redundant=1,
+        n_classes=7,
+        n_clusters_per_class=2,
+        weights=[0.36, 0.3, 0.15, 0.08, 0.05, 0.04, 0.02],
+        random_state=seed,
+    )
+    zones = np.eye(4)[rng.integers(4, size=len(X))]
+    return _split("terrain", np.hstack([X, zones]), y, seed, C=5)
+
+
+def _rare(seed: int) -> Problem:
+    """Return two classes, the second of one row in a hundred."""
+    X, y = sklearn_datasets.make_classification(
+        15_000, 8, n_informative=6, weights=[0.99], flip_y=0.001, class_sep=1.2, random_state=seed
+    )
+    return _split("rare", X, y, seed, C=5)
+
+
+def _twenty(seed: int) -> Problem:
+    """Return twenty overlapping classes."""
+    X, y = sklearn_datasets.make_blobs(8000, 6, centers=20, cluster_std=3.0, random_state=seed)
+    return _split("twenty", X, y, seed)
+
+
+def _moons(seed: int) -> Problem:
+    """Return two half moons."""
+    X, y = sklearn_datasets.make_moons(3000, noise=0.25, random_state=seed)
+    return _split("moons", X, y, seed, C=10, gamma=1)
+
+
+def _from_sklearn(name: str, load_arrays: Callable[..., Any]) -> Callable[[int], Problem]:
+    """Return a function from a seed to one of scikit-learn's small datasets."""
+
+    def make(seed: int) -> Problem:
+        X, y = load_arrays(return_X_y=True)
+        return _split(name, X, y, seed)
+
+    return make
+
+
+def _split(
+    name: str,
+    X: NDArray[Any],
+    y: NDArray[Any],
+    seed: int,
+    *,
+    C: float = 1.0,
+    gamma: float | str = "scale",
+) -> Problem:
+    """Return a problem with a third of its rows held out for testing."""
+    parts = train_test_split(X, y, test_size=FURTHER_TEST_SHARE, random_state=seed, stratify=y)
+    X_train, X_test, y_train, y_test = parts
+    return Problem(name, X_train, y_train, X_test, y_test, C, gamma, seed)
+
+
+# Problems that the paper does not have, from a seed: they show whether the default settings were
+# fitted to its datasets.
+FURTHER_PROBLEMS: dict[str, Callable[[int], Problem]] = {
+    "digits": _from_sklearn("digits", sklearn_datasets.load_digits),
+    "breast_cancer": _from_sklearn("breast_cancer", sklearn_datasets.load_breast_cancer),
+    "wine": _from_sklearn("wine", sklearn_datasets.load_wine),
+    "terrain": _terrain,
+    "moons": _moons,
+    "checkerboard": _checkerboard,
+    "twenty": _twenty,
+    "rare": _rare,
+}

@@ -1,24 +1,15 @@
-"""What is replaced: trained classifiers as decision values with gradients.
+"""Trained classifiers as sources: decision values with gradients, probabilities, predictions.
 
-Importing a module registers its sources with ``limes.sources.base.as_source``.
+Importing a module registers the classifiers that it handles: a new source is one more module here.
 """
 
-from limes.sources import (
+from limes.sources import (  # noqa: F401
     calibrated_classifier,
     gaussian_process,
     generic,
     logits,
     svm,
 )
-from limes.sources.base import MulticlassSource, Source, as_source
+from limes.sources.base import MulticlassSource, Source, SourceContext, as_source
 
-__all__ = [
-    "MulticlassSource",
-    "Source",
-    "as_source",
-    "calibrated_classifier",
-    "gaussian_process",
-    "generic",
-    "logits",
-    "svm",
-]
+__all__ = ["MulticlassSource", "Source", "SourceContext", "as_source"]

@@ -1,4 +1,4 @@
-"""Any `predict_proba`, `decision_function` or function; central differences."""
+"""Any classifier with `predict_proba` or `decision_function`, or a function of rows."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,39 +10,38 @@ from sklearn.neighbors import KNeighborsClassifier
 from limes._typing import Array, Indices
 from limes.model.affine import to_dense
 from limes.sources.base import MulticlassSource, SourceContext, as_source, training_rows
-from limes.sources.logits import ProbabilitySource, ScoreSource
-from limes.sources.platt import DEFAULT_SLOPE, _sigmoid_of_scores, pair_sigmoid
+from limes.sources.logits import LogitSource
+from limes.sources.platt import DEFAULT_SLOPE, calibrate_scores, fit_pair_sigmoid
 
-# Rows asked at once: a block of this many rows of a few hundred features is some tens of MB.
+# Rows evaluated at once: 20 000 rows of a few hundred features are some tens of MB.
 BLOCK_ROWS = 20_000
-# Rows on which a source is tried for being piecewise constant.
+# Rows on which a source is checked for being piecewise constant.
 TRIAL_ROWS = 40
-# Halvings of the way between two rows, and the share of a difference that must remain for a jump.
+# Halvings of the segment between two rows, and the share of the difference in value that remains at
+# a jump.
 N_HALVINGS = 45
-JUMP_SHARE = 1e-3
-# Half a deviation: wide enough to see over the flat steps of nearest neighbours and trees.
+MIN_JUMP = 1e-3
+# Step of the differences of a piecewise constant source, in standard deviations: wider than the
+# constant pieces of nearest neighbours and trees.
 WIDE_STEP = 0.5
+# Cost of a density at one row, in multiply-adds for each row of the context.
+DENSITY_COST = 100.0
 
 
 @as_source.register(object)
 def _(model: Any, context: SourceContext) -> MulticlassSource:
     if hasattr(model, "proba_gradient"):
-        return _differentiable(model, context)
+        return _from_probabilities_and_gradient(model, context)
     if hasattr(model, "predict_proba"):
-        return _from_probabilities(model, context)
+        return from_probabilities(model, context)
     if hasattr(model, "decision_function"):
-        return _from_scores(model, context)
+        return _from_decision_function(model, context)
     if callable(model):
         return _from_function(model, context)
     raise TypeError(
         f"expected a classifier with predict_proba or decision_function, or a function of rows, "
-        f"got {model!r}: it has no decision value whose border could be followed."
+        f"got {model!r}: it has no decision value whose border could be found."
     )
-
-
-@training_rows.register
-def _(model: KNeighborsClassifier) -> Array:
-    return to_dense(model._fit_X)
 
 
 @as_source.register
@@ -54,41 +53,46 @@ def _(model: BaseThresholdClassifier, context: SourceContext) -> MulticlassSourc
     )
 
 
-def _differentiable(model: Any, context: SourceContext) -> ProbabilitySource:
-    """Take probabilities and their gradient from a classifier that has both."""
-    return ProbabilitySource(
-        model.classes_,
-        context.X.shape[1],
-        probabilities=model.predict_proba,
-        gradient=model.proba_gradient,
-        class_index=_index_predictor(model, model.predict),
-        query_cost=100.0 * len(context.X),
-    )
+@training_rows.register
+def _(model: KNeighborsClassifier) -> Array:
+    return to_dense(model._fit_X)
 
 
-def _from_probabilities(model: Any, context: SourceContext) -> ProbabilitySource:
+def from_probabilities(model: Any, context: SourceContext) -> LogitSource:
     """Take probabilities, and their gradient by central differences."""
     probabilities = with_feature_names(model, model.predict_proba)
-    return ProbabilitySource(
+    return LogitSource.from_probabilities(
         model.classes_,
         context.X.shape[1],
         probabilities=probabilities,
         gradient=CentralDifferences(probabilities, context.X),
-        class_index=_index_predictor(model, with_feature_names(model, model.predict)),
+        predict=_index_predictor(model, with_feature_names(model, model.predict)),
     )
 
 
-def _from_scores(model: Any, context: SourceContext) -> ScoreSource:
+def _from_probabilities_and_gradient(model: Any, context: SourceContext) -> LogitSource:
+    """Take probabilities and their gradient from a classifier that has both."""
+    return LogitSource.from_probabilities(
+        model.classes_,
+        context.X.shape[1],
+        probabilities=model.predict_proba,
+        gradient=model.proba_gradient,
+        predict=_index_predictor(model, model.predict),
+        query_cost=DENSITY_COST * len(context.X),
+    )
+
+
+def _from_decision_function(model: Any, context: SourceContext) -> LogitSource:
     """Take decision values, and their gradient by central differences."""
 
     def scores_of(fitted: Any, X: Array) -> Array:
-        return _one_score_a_class(with_feature_names(fitted, fitted.decision_function)(X))
+        return _one_score_per_class(with_feature_names(fitted, fitted.decision_function)(X))
 
     def scores(X: Array) -> Array:
         return scores_of(model, X)
 
-    inverse_temperature, shift = _sigmoid_of_scores(model, scores_of, context)
-    return ScoreSource(
+    inverse_temperature, shift = calibrate_scores(model, scores_of, context)
+    return LogitSource.from_scores(
         model.classes_,
         context.X.shape[1],
         scores=scores,
@@ -98,19 +102,19 @@ def _from_scores(model: Any, context: SourceContext) -> ScoreSource:
     )
 
 
-def _from_function(function: Callable[[Array], Array], context: SourceContext) -> ScoreSource:
-    """Take a function of rows: decision values of two classes, or one score a class."""
+def _from_function(function: Callable[[Array], Array], context: SourceContext) -> LogitSource:
+    """Take a function of rows: decision values of two classes, or one score per class."""
 
     def scores(X: Array) -> Array:
-        return _one_score_a_class(np.asarray(function(X), dtype=np.float64))
+        return _one_score_per_class(np.asarray(function(X), dtype=np.float64))
 
-    found = scores(context.X[:1])
-    classes = getattr(function, "classes_", np.arange(found.shape[1]))
+    n_classes = scores(context.X[:1]).shape[1]
+    classes = getattr(function, "classes_", np.arange(n_classes))
     inverse_temperature, shift = DEFAULT_SLOPE, 0.0
-    if context.class_index is not None and found.shape[1] == 2:
-        values = scores(context.X)
-        inverse_temperature, shift = pair_sigmoid(values[:, 1], context.class_index, (0, 1))
-    return ScoreSource(
+    if context.class_index is not None and n_classes == 2:
+        decision = scores(context.X)[:, 1]
+        inverse_temperature, shift = fit_pair_sigmoid(decision, context.class_index, (0, 1))
+    return LogitSource.from_scores(
         classes,
         context.X.shape[1],
         scores=scores,
@@ -120,21 +124,21 @@ def _from_function(function: Callable[[Array], Array], context: SourceContext) -
     )
 
 
-def _one_score_a_class(values: Array) -> Array:
-    """Give two classes the scores 0 and their decision value."""
+def _one_score_per_class(values: Array) -> Array:
+    """Return the scores 0 and f for a two-class decision value f."""
     if values.ndim == 1 or values.shape[1] == 1:
         return np.column_stack([np.zeros(len(values)), values.reshape(-1)])
     return values
 
 
 def _index_predictor(model: Any, predict: Callable[[Array], Any]) -> Callable[[Array], Indices]:
-    """Return a function from rows to class numbers."""
+    """Return a function from rows to class indices."""
     order = np.argsort(model.classes_)
     return lambda X: order[np.searchsorted(model.classes_, predict(X), sorter=order)]
 
 
 class CentralDifferences:
-    """The gradient of a function of rows, one column of it for each output."""
+    """The gradient of a function of rows, by central differences for each of its outputs."""
 
     def __init__(self, function: Callable[[Array], Array], rows: Array) -> None:
         self.function = function
@@ -153,26 +157,26 @@ class CentralDifferences:
         return np.concatenate(parts) if parts else np.empty((0, n_features))
 
     def _differences(self, X: Array) -> Array:
-        """Ask for all rows and all features at once."""
+        """Evaluate the function once for all rows and all features."""
         n_rows, n_features = X.shape
         shifts = np.diag(self.steps)
-        ahead = (X[:, None] + shifts).reshape(-1, n_features)
-        behind = (X[:, None] - shifts).reshape(-1, n_features)
-        values = np.asarray(self.function(np.concatenate([ahead, behind])), dtype=np.float64)
-        rise = (values[: len(ahead)] - values[len(ahead) :]).reshape(n_rows, n_features, -1)
+        above = (X[:, None] + shifts).reshape(-1, n_features)
+        below = (X[:, None] - shifts).reshape(-1, n_features)
+        values = np.asarray(self.function(np.concatenate([above, below])), dtype=np.float64)
+        rise = (values[: len(above)] - values[len(above) :]).reshape(n_rows, n_features, -1)
         slopes = np.moveaxis(rise / (2 * self.steps[:, None]), 1, 2)
         return slopes[:, 0] if values.ndim == 1 else slopes
 
 
 def _feature_scales(rows: Array) -> Array:
-    """Return a deviation for each feature, that of a constant one taken from its value."""
+    """Return the deviation of each feature; of a constant one its magnitude, at least 1."""
     deviation = rows.std(axis=0)
     fallback = np.maximum(np.abs(rows).max(axis=0), 1.0)
     return np.where(deviation > 0, deviation, fallback)
 
 
 def is_piecewise_constant(function: Callable[[Array], Array], rows: Array) -> bool:
-    """Tell whether a function jumps between rows instead of changing gradually."""
+    """Return whether a function jumps between rows instead of changing gradually."""
 
     def value(row: Array) -> float:
         return float(np.asarray(function(row[None]), dtype=np.float64).reshape(-1)[-1])
@@ -186,14 +190,15 @@ def is_piecewise_constant(function: Callable[[Array], Array], rows: Array) -> bo
             low = middle
         else:
             high = middle
-    return bool(abs(value(high) - value(low)) > JUMP_SHARE * (top - bottom))
+    return bool(abs(value(high) - value(low)) > MIN_JUMP * (top - bottom))
 
 
 def with_feature_names(model: Any, method: Callable[[Any], Any]) -> Callable[[Array], Any]:
     """Return a method that takes plain rows, of a model that may expect named columns.
 
-    A pipeline may pick columns by name, so the names are given back rather than the warning
-    silenced. Only pandas' frames have names that scikit-learn remembers, so pandas is there.
+    A pipeline may select columns by name, so rows are passed on with their names instead of
+    silencing the warning. scikit-learn stores names of pandas data frames only, so that a model
+    with names has been fitted with pandas installed.
     """
     names = getattr(model, "feature_names_in_", None)
     if names is None:

@@ -1,4 +1,4 @@
-"""Linear steps before a classifier as `AffineMap`; unwrap pipelines and searches."""
+"""Take a classifier out of pipelines and searches, linear steps before it as an `AffineMap`."""
 
 from dataclasses import replace
 from functools import singledispatch
@@ -24,7 +24,10 @@ from limes.model.affine import AffineMap
 
 
 def unwrap(model: Any) -> tuple[Any, AffineMap | None]:
-    """Take a classifier out of its pipelines, as far as what stands before it is linear."""
+    """Return a classifier without its leading linear steps, and these steps as one map.
+
+    A pipeline whose first steps are not linear is returned as a pipeline.
+    """
     if isinstance(model, FrozenEstimator):
         return unwrap(model.estimator)
     if isinstance(model, BaseSearchCV) and hasattr(model, "best_estimator_"):
@@ -35,7 +38,7 @@ def unwrap(model: Any) -> tuple[Any, AffineMap | None]:
 
 
 def _unwrap_pipeline(pipeline: Pipeline) -> tuple[Any, AffineMap | None]:
-    """Fold the leading linear steps into one."""
+    """Compose the leading linear steps of a pipeline into one map."""
     steps = [(name, step) for name, step in pipeline.steps if step not in (None, "passthrough")]
     preprocessing: AffineMap | None = None
     for place, (_, step) in enumerate(steps[:-1]):
@@ -57,7 +60,7 @@ def as_affine(step: Any) -> AffineMap | None:
 
 @as_affine.register
 def _(step: str) -> AffineMap | None:
-    """Leave ``"passthrough"`` to the pipeline, which skips it."""
+    """Return None for ``"passthrough"``, which pipelines skip themselves."""
     return None
 
 
@@ -103,9 +106,9 @@ def _(step: SelectorMixin) -> AffineMap:
 @as_affine.register(PCA)
 @as_affine.register(IncrementalPCA)
 def _(step: PCA | IncrementalPCA) -> AffineMap:
-    # As scikit-learn: a component without variance is divided by next to nothing, not by nothing.
-    least = np.finfo(step.explained_variance_.dtype).eps
-    scale = 1 / np.sqrt(np.maximum(step.explained_variance_, least)) if step.whiten else 1.0
+    # As in scikit-learn, so that a component without variance is not divided by zero.
+    min_variance = np.finfo(step.explained_variance_.dtype).eps
+    scale = 1 / np.sqrt(np.maximum(step.explained_variance_, min_variance)) if step.whiten else 1.0
     return AffineMap(step.mean_.astype(float), (step.components_.T * scale).astype(float))
 
 
@@ -126,17 +129,17 @@ def _(step: ColumnTransformer) -> AffineMap | None:
             continue
         is_plain = isinstance(inner, str) and inner == "passthrough"
         part = AffineMap.identity(len(columns)) if is_plain else as_affine(inner)
-        # A feature that two parts shift differently has no one shift.
+        # An affine map has one shift for each feature, and two parts may shift one differently.
         if part is None or np.any(shift[columns]):
             return None
         shift[columns] = part.shift
-        selected = AffineMap.selection(n_features, columns)
-        parts.append(selected.then(replace(part, shift=0 * part.shift)))
-    return _side_by_side(shift, parts) if parts else None
+        selection = AffineMap.selection(n_features, columns)
+        parts.append(selection.then(replace(part, shift=0 * part.shift)))
+    return _concatenate_outputs(shift, parts) if parts else None
 
 
-def _side_by_side(shift: Array, parts: list[AffineMap]) -> AffineMap:
-    """Return the map whose outputs are those of several, with one shift for all."""
+def _concatenate_outputs(shift: Array, parts: list[AffineMap]) -> AffineMap:
+    """Return the map with the outputs of several maps, and one shift for all."""
     if any(part.is_dense for part in parts):
         return AffineMap(shift, np.hstack([part.to_matrix() for part in parts]))
     return AffineMap(

@@ -1,4 +1,4 @@
-"""A trained SVM as arrays, and as a source."""
+"""An SVM as a source: Platt's sigmoid for each pair, coupled probabilities."""
 
 import warnings
 from dataclasses import dataclass, replace
@@ -6,51 +6,62 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from scipy.special import expit, softmax
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC, NuSVC
+from sklearn.utils.validation import check_is_fitted
 
 from limes._typing import Array, Indices, Labels
 from limes.model.affine import AffineMap, to_dense
 from limes.model.coupling import class_pairs, count_votes_like_libsvm, couple, log_odds_and_slopes
+from limes.model.kernels import Kernel
 from limes.model.svm import TrainedSvm
 from limes.sources.base import (
-    FLOOR,
+    MIN_PROBABILITY,
+    DecisionAndGradient,
     MulticlassSource,
     Source,
     SourceContext,
     as_source,
-    best_of_others,
+    best_other_class,
+    binary_decision,
     training_classes,
     training_rows,
 )
-from limes.sources.platt import svm_sigmoids
+from limes.sources.platt import (
+    calibration_rows,
+    cross_validate,
+    fit_inverse_temperature,
+    fit_pair_sigmoids,
+)
 
-# Slope of the sigmoids that scores are made with, on average: P = 0.98 on the margin. No pair's is
-# more than so many times steeper or flatter.
-SCORE_SLOPE = 4.0
-MAX_STEEPER = 4.0
+# Median slope of the sigmoids that give the logits: P = 0.98 on the margin.
+LOGIT_SLOPE = 4.0
+# Bound of the ratio between the slope of a pair and the median.
+MAX_SLOPE_RATIO = 4.0
+# Cost of an exponential in multiply-adds.
+EXPONENTIAL_COST = 50.0
 
 
 @dataclass(frozen=True, eq=False)
 class SvmSource(MulticlassSource):
-    """The borders of a support vector machine, with Platt's sigmoid for each pair."""
+    """The borders of an SVM, with Platt's sigmoid for each pair."""
 
-    # The machine, as arrays.
     svm: TrainedSvm
-    # Shape (n_classes,). Labels in the machine's order.
+    # Shape (n_classes,). Labels in the order of the SVM's classes.
     classes: Labels
     # Shape (n_pairs,). Platt's A and B: P(second) = 1 / (1 + exp(-(A f + B))).
     slopes: Array
     shifts: Array
-    # True: a border lies where the machine's own ``predict`` changes, at f = 0, and the class with
-    # most votes wins. False: it lies where the two probabilities are equal, at f = -B / A, and the
-    # largest coupled probability wins (``svm-predict -b 1``).
+    # True: a border lies where the SVM's own ``predict`` changes, at f = 0, and the class with most
+    # votes wins. False: it lies where two probabilities are equal, at f = -B / A, and the largest
+    # coupled probability wins (``svm-predict -b 1``).
     decides_by_vote: bool = True
-    # The power of coupled probabilities that is nearer to the truth.
+    # Exponent that calibrates coupled probabilities.
     inverse_temperature: float = 1.0
-    # The classifier that the machine was taken from, if it can be trained again.
+    # The fitted classifier, where it can be trained again.
     model: Any = None
 
     @property
@@ -58,132 +69,155 @@ class SvmSource(MulticlassSource):
         """Number of features."""
         return self.svm.n_features
 
-    def pair(self, first: int, second: int) -> "_SvmPair":
-        """Return the border between two classes."""
-        place = class_pairs(len(self.classes)).index((first, second))
-        shift = 0.0 if self.decides_by_vote else self.shifts[place]
-        return _SvmPair(self.svm, (first, second), 0.5 * self.slopes[place], 0.5 * shift)
-
-    def one_vs_rest(self, one: int) -> "_SvmAgainstRest":
-        """Return the border where a class is as probable as the best of the others."""
-        return _SvmAgainstRest(self, one)
-
-    def pair_decisions(self, X: Array) -> Array:
-        """Return the decision values of all pairs: (n_rows, n_pairs)."""
-        shifts = np.zeros_like(self.shifts) if self.decides_by_vote else self.shifts
-        return 0.5 * (self.slopes * self.svm.values(X) + shifts)
-
-    def pair_decision(
-        self, pair: tuple[int, int], X: Array, probabilities: NDArray[np.floating]
-    ) -> Array:
-        """Return the decision value of a pair, from its own kernel sums."""
-        return self.pair(*pair).decision(X)
-
-    def refit(self, X: Array, class_index: Indices) -> "SvmSource | None":
-        """Train the machine again on other rows."""
-        if self.model is None:
-            return None
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            warnings.simplefilter("ignore", FutureWarning)
-            try:
-                again = clone(self.model).fit(X, np.asarray(self.classes)[class_index])
-            except ValueError:
-                return None
-        if len(again.classes_) < len(self.classes):
-            return None
-        return replace(self, svm=TrainedSvm.from_sklearn(again), model=again)
-
-    def probabilities(self, X: Array) -> Array:
-        """Return coupled probabilities."""
-        return couple(expit(2 * self.pair_decisions(X)))
-
-    def calibrated_probabilities(self, X: Array) -> Array:
-        """Return coupled probabilities, as sharp as they should be."""
-        if self.inverse_temperature == 1.0:
-            return self.probabilities(X)
-        logs = np.log(np.maximum(self.probabilities(X), FLOOR))
-        return softmax(self.inverse_temperature * logs, axis=1)
-
     @property
     def query_cost(self) -> float:  # type: ignore[override]
-        """Multiply-adds that asking about one row costs; an exponential is worth fifty."""
-        return self.multiply_adds + 50.0 * len(self.svm.vectors)
+        """Multiply-adds and exponentials for one row."""
+        return self.multiply_adds + EXPONENTIAL_COST * len(self.svm.vectors)
 
     @property
     def multiply_adds(self) -> float:
         """Support vectors times features."""
         return float(len(self.svm.vectors) * self.svm.n_features)
 
-    def scores(self, X: Array) -> Array:
-        """Return how far each class is from losing a pair.
+    def pair_border(self, first: int, second: int) -> "_SvmPair":
+        """Return the border between two classes."""
+        place = class_pairs(len(self.classes)).index((first, second))
+        shift = 0.0 if self.decides_by_vote else self.shifts[place]
+        return _SvmPair(self.svm, (first, second), 0.5 * self.slopes[place], 0.5 * shift)
 
-        The class that wins all its pairs is the one with a score above zero, and what it has over
-        the next is the decision value of the pair of the two. Pairs that are hard to tell apart
-        have flatter sigmoids than others, so that scores make probabilities like the coupled ones.
+    def one_vs_rest(self, positive: int) -> "_SvmAgainstRest":
+        """Return the border where a class is as probable as the best of the others."""
+        return _SvmAgainstRest(self, positive)
+
+    def pair_decisions(self, X: Array) -> Array:
+        """Return the decision values of all pairs: (n_rows, n_pairs)."""
+        shifts = np.zeros_like(self.shifts) if self.decides_by_vote else self.shifts
+        return 0.5 * (self.slopes * self.svm.pair_decisions(X) + shifts)
+
+    def pair_decision(
+        self, pair: tuple[int, int], X: Array, probabilities: NDArray[np.floating]
+    ) -> Array:
+        """Return the decision value of a pair, from its own kernel sums."""
+        return self.pair_border(*pair).decision(X)
+
+    def probabilities(self, X: Array) -> Array:
+        """Return coupled probabilities."""
+        return couple(expit(2 * self.pair_decisions(X)))
+
+    def calibrated_probabilities(self, X: Array) -> Array:
+        """Return coupled probabilities, calibrated by the inverse temperature."""
+        if self.inverse_temperature == 1.0:
+            return self.probabilities(X)
+        logits = np.log(np.maximum(self.probabilities(X), MIN_PROBABILITY))
+        return softmax(self.inverse_temperature * logits, axis=1)
+
+    def logits(self, X: Array) -> Array:
+        """Return the least decision value of each class over its pairs.
+
+        The logit of a class that wins all its pairs is above zero, and exceeds the next one by the
+        decision value of the pair of the two. Pairs that overlap more have flatter sigmoids, so
+        that the softmax of the logits resembles the coupled probabilities.
         """
-        values = self.svm.values(X)
+        values = self.svm.pair_decisions(X)
         if not self.decides_by_vote:
             values += self.shifts / self.slopes
-        values *= 0.5 * self._score_slopes()
-        scores = np.full((len(values), len(self.classes)), np.inf, order="F")
+        values *= 0.5 * self._logit_slopes()
+        logits = np.full((len(values), len(self.classes)), np.inf, order="F")
         for place, (first, second) in enumerate(class_pairs(len(self.classes))):
-            np.minimum(scores[:, first], -values[:, place], out=scores[:, first])
-            np.minimum(scores[:, second], values[:, place], out=scores[:, second])
-        return scores
-
-    def _score_slopes(self) -> Array:
-        """Return the slopes of the pairs' sigmoids, brought to one average for all machines."""
-        logs = np.log(np.maximum(np.abs(self.slopes), FLOOR))
-        most = np.log(MAX_STEEPER)
-        return SCORE_SLOPE * np.exp(np.clip(logs - np.median(logs), -most, most))
+            np.minimum(logits[:, first], -values[:, place], out=logits[:, first])
+            np.minimum(logits[:, second], values[:, place], out=logits[:, second])
+        return logits
 
     def predict_index(self, X: Array) -> Indices:
-        """Return the number of the class that wins."""
+        """Return the class index that wins by votes or by probability."""
         if self.decides_by_vote:
-            return np.argmax(count_votes_like_libsvm(self.svm.values(X)), axis=1)
+            return _predict_by_vote(self.svm, X)
         return np.argmax(self.probabilities(X), axis=1)
 
+    def refit(self, X: Array, class_index: Indices) -> "SvmSource | None":
+        """Return the source with its SVM trained on other rows, or None where that fails."""
+        if self.model is None:
+            return None
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            warnings.simplefilter("ignore", FutureWarning)
+            try:
+                model = clone(self.model).fit(X, np.asarray(self.classes)[class_index])
+            except ValueError:
+                return None
+        if len(model.classes_) < len(self.classes):
+            return None
+        return replace(self, svm=svm_from_sklearn(model), model=model)
 
+    def _logit_slopes(self) -> Array:
+        """Return the slopes of the pairs' sigmoids, scaled to the same median for every SVM."""
+        logs = np.log(np.maximum(np.abs(self.slopes), MIN_PROBABILITY))
+        bound = np.log(MAX_SLOPE_RATIO)
+        return LOGIT_SLOPE * np.exp(np.clip(logs - np.median(logs), -bound, bound))
+
+
+@dataclass(frozen=True, eq=False)
 class _SvmPair(Source):
-    """Platt's sigmoid of one pair, as half its logit."""
+    """Half the logit of the sigmoid of one pair."""
 
-    def __init__(self, svm: TrainedSvm, pair: tuple[int, int], slope: float, shift: float) -> None:
-        self.svm, self.classes, self.slope, self.shift = svm, pair, slope, shift
+    svm: TrainedSvm
+    classes: tuple[int, int]
+    slope: float
+    shift: float
 
     def decision(self, X: Array) -> Array:
         """Return the decision value."""
-        return self.slope * self.svm.pair_values(X, *self.classes) + self.shift
+        return self.slope * self.svm.decision(X, *self.classes) + self.shift
 
     def decision_and_gradient(self, X: Array) -> tuple[Array, Array]:
         """Return the same with gradients."""
-        values, gradients = self.svm.pair_values_and_gradients(X, *self.classes)
+        values, gradients = self.svm.decision_and_gradient(X, *self.classes)
         return self.slope * values + self.shift, self.slope * gradients
 
 
+@dataclass(frozen=True, eq=False)
 class _SvmAgainstRest(Source):
-    """Half the logarithm of the odds of one class against the best of the others, coupled."""
+    """Half the coupled log odds of one class against the best of the others."""
 
-    def __init__(self, source: SvmSource, one: int) -> None:
-        self.source, self.one = source, one
+    source: SvmSource
+    positive: int
 
     def decision(self, X: Array) -> Array:
-        """Return half the logarithm of the odds."""
-        coupled = np.maximum(self.source.probabilities(X), FLOOR)
-        rival = best_of_others(coupled, self.one)
-        return 0.5 * np.log(coupled[:, self.one] / coupled[np.arange(len(X)), rival])
+        """Return half the log odds."""
+        coupled = np.maximum(self.source.probabilities(X), MIN_PROBABILITY)
+        other = best_other_class(coupled, self.positive)
+        return 0.5 * np.log(coupled[:, self.positive] / coupled[np.arange(len(X)), other])
 
     def decision_and_gradient(self, X: Array) -> tuple[Array, Array]:
         """Return the same with gradients, through the coupling by its adjoint system."""
         pairs = class_pairs(len(self.source.classes))
-        parts = [self.source.pair(*pair).decision_and_gradient(X) for pair in pairs]
-        chances = expit(2 * np.column_stack([values for values, _ in parts]))
-        values, by_chance = log_odds_and_slopes(chances, self.one)
-        by_decision = by_chance * chances * (1 - chances)
+        borders = [self.source.pair_border(*pair).decision_and_gradient(X) for pair in pairs]
+        probabilities = expit(2 * np.column_stack([values for values, _ in borders]))
+        values, by_probability = log_odds_and_slopes(probabilities, self.positive)
+        by_decision = by_probability * probabilities * (1 - probabilities)
         gradient = np.zeros_like(X)
-        for place, (_, slope) in enumerate(parts):
-            gradient += by_decision[:, place, None] * slope
+        for place, (_, pair_gradient) in enumerate(borders):
+            gradient += by_decision[:, place, None] * pair_gradient
         return 0.5 * values, gradient
+
+
+@as_source.register(SVC)
+@as_source.register(NuSVC)
+def _(model: SVC | NuSVC, context: SourceContext) -> SvmSource:
+    svm = svm_from_sklearn(model)
+    class_index = _predict_by_vote(svm, context.X)
+    if context.class_index is not None:
+        class_index = np.where(context.class_index < 0, class_index, context.class_index)
+    sigmoids = svm_sigmoids(model, svm, context.X, class_index, rng=context.rng)
+    return SvmSource(
+        svm,
+        model.classes_,
+        sigmoids.slopes,
+        sigmoids.shifts,
+        decides_by_vote=not context.by_probability,
+        inverse_temperature=sigmoids.inverse_temperature,
+        model=model,
+    )
 
 
 @training_rows.register(SVC)
@@ -195,10 +229,10 @@ def _(model: SVC | NuSVC) -> Array:
 @training_classes.register(SVC)
 @training_classes.register(NuSVC)
 def _(model: SVC | NuSVC, preprocessing: AffineMap | None, X: Any) -> Indices | None:
-    """Return the classes of the support vectors: each stands in the group of its class.
+    """Return the classes of the support vectors, which are sorted by class.
 
-    Any other training row is on its own side of every border, so the SVM's own label of it is the
-    true one.
+    Every other training row is on the correct side of each border, so that the SVM's prediction is
+    its true class.
     """
     if not np.shape(model.support_vectors_)[0]:
         return None
@@ -213,16 +247,80 @@ def _(model: SVC | NuSVC, preprocessing: AffineMap | None, X: Any) -> Indices | 
     return class_index
 
 
-@as_source.register(SVC)
-@as_source.register(NuSVC)
-def _(model: SVC | NuSVC, context: SourceContext) -> SvmSource:
-    svm = TrainedSvm.from_sklearn(model)
-    class_index = np.argmax(count_votes_like_libsvm(svm.values(context.X)), axis=1)
-    if context.class_index is not None:
-        class_index = np.where(context.class_index < 0, class_index, context.class_index)
-    found = svm_sigmoids(model, svm, context.X, class_index, rng=context.rng)
-    by_vote = not context.by_probability
-    classes = model.classes_
-    return SvmSource(
-        svm, classes, found.slopes, found.shifts, by_vote, found.inverse_temperature, model
+@binary_decision.register(SVC)
+@binary_decision.register(NuSVC)
+def _(model: SVC | NuSVC) -> DecisionAndGradient:
+    svm = svm_from_sklearn(model)
+    return lambda X: svm.decision_and_gradient(X, 0, 1)
+
+
+def svm_from_sklearn(svc: Any) -> TrainedSvm:
+    """Return the arrays of a fitted ``SVC`` or ``NuSVC``."""
+    if not isinstance(svc, SVC | NuSVC):
+        raise TypeError(f"expected a fitted SVC or NuSVC, got {svc!r}.")
+    check_is_fitted(svc)
+    # With two classes scikit-learn negates LIBSVM's coefficients, with more it does not.
+    sign = -1.0 if len(svc.classes_) == 2 else 1.0
+    return TrainedSvm(
+        kernel=Kernel(svc.kernel, float(svc._gamma), svc.degree, float(svc.coef0)),
+        vectors=to_dense(svc.support_vectors_),
+        dual_coef=sign * to_dense(svc.dual_coef_),
+        intercepts=sign * svc.intercept_,
+        n_support=svc.n_support_,
     )
+
+
+@dataclass(frozen=True, eq=False)
+class PairSigmoids:
+    """Platt's sigmoids of all pairs, and the calibration of their coupled probabilities."""
+
+    # Shape (n_pairs,). Platt's A and B for each pair.
+    slopes: Array
+    shifts: Array
+    # Exponent at which coupled probabilities are likeliest on out-of-fold rows: coupling many pairs
+    # gives too much probability to the classes that lose.
+    inverse_temperature: float = 1.0
+
+
+def svm_sigmoids(
+    svc: Any, svm: TrainedSvm, X: Array, class_index: Indices, *, rng: np.random.Generator
+) -> PairSigmoids:
+    """Fit Platt's sigmoid for each pair of an SVM's classes.
+
+    The SVM is trained on four fifths of the rows, five times, so that the sigmoids are fitted to
+    out-of-fold decision values (Lin, Lin & Weng, 2007). Where that is not possible (a class without
+    rows, a nu that is infeasible in a fold), they are fitted to the decision values of training
+    rows.
+    """
+    # Training on rows with many zeros is much faster in sparse form.
+    is_sparse = sparse.issparse(svc.support_vectors_)
+
+    def decisions_of_fold(train: Indices, test: Indices) -> Array:
+        rows = sparse.csr_array(X[train]) if is_sparse else X[train]
+        fold_svc = clone(svc).fit(rows, svc.classes_[class_index[train]])
+        return svm_from_sklearn(fold_svc).pair_decisions(X[test])
+
+    if len(np.unique(class_index)) == svm.n_classes:
+        try:
+            rows, decisions = cross_validate(decisions_of_fold, class_index, rng=rng)
+        except ValueError:
+            pass
+        else:
+            slopes, shifts = fit_pair_sigmoids(decisions, class_index[rows])
+            coupled = couple(expit(slopes * decisions + shifts))
+            exponent = _fit_exponent(coupled, class_index[rows])
+            return PairSigmoids(slopes, shifts, exponent)
+    rows = calibration_rows(class_index, rng)
+    return PairSigmoids(*fit_pair_sigmoids(svm.pair_decisions(X[rows]), class_index[rows]))
+
+
+def _fit_exponent(coupled: Array, class_index: Indices) -> float:
+    """Return the exponent at which coupled probabilities are likeliest; 1 for two classes."""
+    if coupled.shape[1] == 2:
+        return 1.0
+    return fit_inverse_temperature(np.log(np.maximum(coupled, MIN_PROBABILITY)), class_index)
+
+
+def _predict_by_vote(svm: TrainedSvm, X: Array) -> Indices:
+    """Return the class index with most votes."""
+    return np.argmax(count_votes_like_libsvm(svm.pair_decisions(X)), axis=1)

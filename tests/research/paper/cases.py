@@ -1,10 +1,10 @@
-"""Rows as trials would leave them, with numbers that are easy to follow."""
+"""Rows of imagined trials, with numbers that are easy to follow."""
 
 from dataclasses import replace
 
-from limes.research.paper.rows import Row
+from limes.research.paper.plan import TrialRow
 
-BASE = Row(
+BASE = TrialRow(
     experiment="results",
     dataset="sat",
     method="svm",
@@ -23,13 +23,13 @@ BASE = Row(
     test_seconds=0.5,
     timed_rows=2000,
     cpu_share=1.0,
-    exact_seconds=0.05,
+    core_seconds=0.05,
     n_support=1447,
     n_borders=None,
     model="",
     versions="none",
-    machine="none",
-    moment="never",
+    computer="none",
+    timestamp="never",
 )
 
 
@@ -38,19 +38,19 @@ def row(**changes):
 
 
 def whole(**changes):
-    """Return a machine with all its rows that decides by probability."""
+    """Return a trial of the SVM on all rows that predicts by probability."""
     return row(**({"method": "svm-probability"} | changes))
 
 
 def borders(**changes):
-    base = {"method": "borders", "n_support": None, "exact_seconds": None, "n_borders": 3000}
+    base = {"method": "borders", "n_support": None, "core_seconds": None, "n_borders": 3000}
     return row(**(base | {"uncertainty_coefficient": 0.76, "test_seconds": 0.01} | changes))
 
 
 def fewer(step, skill, seed, **changes):
-    """Return a trial of a machine on a fraction of the rows."""
-    named = {"experiment": "subsampled", "method": "subsampled", "setting": 2 ** (-step / 8)}
-    return row(**named, uncertainty_coefficient=skill, seed=seed, **changes)
+    """Return a trial of an SVM on a fraction of the rows."""
+    changes |= {"experiment": "subsampled", "method": "subsampled", "setting": 2 ** (-step / 8)}
+    return row(uncertainty_coefficient=skill, seed=seed, **changes)
 
 
 def searched(skills, **changes):

@@ -1,14 +1,15 @@
-"""The laws that the paper's figures show, and that the figures show them."""
+"""The scaling laws of the paper's figures, and that the figures show them."""
 
 import numpy as np
 import pytest
 
-from limes.research import measure as trials_module
-from limes.research.paper.figures import read_points, support_law
-from limes.research.paper.methods import load_case
-from limes.research.paper.rows import Candidate
-from limes.research.paper.run import find_points, run_trial, write_points
-from limes.research.paper.table import by_setting, saturation
+from limes.research.paper import run as running
+from limes.research.paper.figures import FigurePoint, by_setting, saturation, support_law
+from limes.research.paper.methods import load_paper_problem
+from limes.research.paper.plan import Trial
+from limes.research.paper.run import find_points, run_trial
+from limes.research.results import read_rows, write_rows
+from limes.timing import Timing
 from tests.research.paper.cases import BASE, borders, row, searched, whole
 
 N_TRIALS = 3
@@ -18,20 +19,17 @@ N_TRIALS = 3
 def no_clock():
     """Leave the timing out: only skill and sizes matter here."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(trials_module, "_time", lambda ask, rows: (BASE_TIMING, len(rows)))
+        patch.setattr(running, "time_alone", lambda predict, rows: (Timing(1.0, 1.0), len(rows)))
         yield
-
-
-BASE_TIMING = trials_module.Timing(1.0, 1.0)
 
 
 @pytest.fixture(scope="module")
 def growth(no_clock):
-    """Return machines on more and more rows."""
+    """Return SVMs on more and more rows."""
     return [
         run_trial(
-            load_case("sample_classes", split=seed, n_train=n_train),
-            Candidate("training", "sample_classes", "svm", float(n_train), seed, seed),
+            load_paper_problem("sample_classes", split=seed, n_train=n_train),
+            Trial("training", "sample_classes", "svm", float(n_train), seed, seed),
         )
         for n_train in (100, 300, 1000, 3000)
         for seed in range(N_TRIALS)
@@ -43,11 +41,11 @@ def by_borders(no_clock):
     """Return borders with more and more points."""
     rows = []
     for seed in range(N_TRIALS):
-        case = load_case("sample_classes", split=seed)
+        problem = load_paper_problem("sample_classes", split=seed)
         for n_borders in (2, 5, 10, 20, 40, 100, 400):
             for method in ("borders", "true-borders"):
-                trial = Candidate("borders", "sample_classes", method, float(n_borders), seed, seed)
-                rows.append(run_trial(case, trial))
+                trial = Trial("borders", "sample_classes", method, float(n_borders), seed, seed)
+                rows.append(run_trial(problem, trial))
     return rows
 
 
@@ -67,12 +65,11 @@ def test_skill_saturates_at_about_twenty_border_points(by_borders, method):
 
 def test_points_come_back_from_their_file(tmp_path):
     points = find_points()
-    write_points(tmp_path / "points.csv", points)
-    assert read_points(tmp_path / "points.csv") == points
+    write_rows(tmp_path / "points.csv", FigurePoint, points)
+    assert read_rows(tmp_path / "points.csv", FigurePoint) == points
     kinds = {kind: sum(point.kind == kind for point in points) for kind in KINDS}
     assert kinds["class 1"] + kinds["class 2"] == 300
     assert min(kinds.values()) > 50
-    assert read_points(tmp_path / "none.csv") == []
 
 
 KINDS = ("class 1", "class 2", "support vector", "true border", "SVM border")
@@ -93,10 +90,10 @@ def test_the_fitted_law_is_drawn(growth, ax):
     assert any("paper: 0.38" in text.get_text() for text in ax.get_legend().get_texts())
 
 
-def timed(sizes, column, a_point):
-    """Return trials whose time is a constant and so much for each point."""
+def timed(sizes, column, per_point):
+    """Return trials whose time is a constant and a share per point."""
     return [
-        row(setting=float(n), test_seconds=2000 * 1e-6 * (1 + a_point * n), **{column: n})
+        row(setting=float(n), test_seconds=2000 * 1e-6 * (1 + per_point * n), **{column: n})
         for n in sizes
     ]
 
@@ -104,9 +101,9 @@ def timed(sizes, column, a_point):
 def test_break_even_is_the_ratio_of_the_slopes(ax):
     from limes.research.paper.figures import draw_break_even
 
-    machine = timed((100, 1000, 5000), "n_support", 0.04)
+    svm = timed((100, 1000, 5000), "n_support", 0.04)
     fast = timed((100, 1000, 3000), "n_borders", 0.001)
-    draw_break_even(machine, fast, ax)
+    draw_break_even(svm, fast, ax)
     whole_line, timed_line = ax.get_lines()[:2]
     x, y = whole_line.get_data()
     np.testing.assert_allclose(y, 40 * x, rtol=1e-6)
@@ -128,7 +125,7 @@ def test_the_overview_has_a_panel_for_each_dataset():
     assert fewer.get_ydata() == pytest.approx((0.8, 0.7, 0.6))
 
 
-def test_a_part_of_a_dataset_is_named_so():
+def test_a_part_of_a_dataset_is_marked():
     pytest.importorskip("matplotlib")
     from limes.research.paper.figures import draw_overview
 
@@ -139,12 +136,12 @@ def test_a_part_of_a_dataset_is_named_so():
 def test_no_two_methods_look_alike():
     from limes.research.paper.figures import STYLES
 
-    looks = [(style["color"], style["marker"]) for style in STYLES.values()]
-    assert len({*looks}) == len(looks)
-    assert len({style["marker"] for style in STYLES.values()}) == len(looks)
+    styles = [(style["color"], style["marker"]) for style in STYLES.values()]
+    assert len({*styles}) == len(styles)
+    assert len({style["marker"] for style in STYLES.values()}) == len(styles)
 
 
-def test_a_method_far_below_is_named_at_the_foot(ax):
+def test_a_method_far_below_is_labelled_at_the_edge(ax):
     from limes.research.paper.figures import draw_dataset
 
     draw_dataset([BASE, borders(uncertainty_coefficient=0.2)], ax)
@@ -152,7 +149,7 @@ def test_a_method_far_below_is_named_at_the_foot(ax):
     assert [text.get_text() for text in ax.texts] == ["0.20 ↓"]
 
 
-def test_nothing_is_drawn_of_no_rows(tmp_path):
+def test_without_rows_nothing_is_drawn(tmp_path):
     pytest.importorskip("matplotlib")
     from limes.research.paper.figures import save_figures
 

@@ -1,18 +1,68 @@
-"""The fraction of training rows at which a machine is as good as borders."""
+"""Which trials are planned, and the fraction of rows at which an SVM matches the borders."""
 
 import math
 
 import pytest
 
-from limes.research.paper.checks import judge
+from limes.research.paper.checks import find_verdict
 from limes.research.paper.plan import (
-    find_tried,
+    EXPERIMENTS,
+    Trial,
+    find_search,
     fraction_of,
     make_plan,
     match_method,
+    n_trials_of,
     search_fraction,
 )
+from limes.research.paper.printed import DATASETS
 from tests.research.paper.cases import borders, fewer, row, searched, whole
+
+
+def all_trials(steps):
+    return {trial for step in steps for trial in step.needed([])}
+
+
+def test_a_quick_plan_is_a_part_of_the_whole_one():
+    assert all_trials(make_plan(is_quick=True)) < all_trials(make_plan())
+
+
+def test_the_whole_plan_has_all_datasets_and_methods():
+    trials = all_trials(make_plan())
+    assert {trial.dataset for trial in trials} == {*DATASETS, "sample_classes"}
+    assert {trial.experiment for trial in trials} == {*EXPERIMENTS} - {"subsampled"}
+
+
+@pytest.mark.parametrize(
+    ("dataset", "method", "n_trials"),
+    [("heart", "svm", 10), ("sat", "svm", 1), ("sat", "borders", 10), ("mnist", "subsampled", 1)],
+)
+def test_there_are_as_many_trials_as_in_the_paper(dataset, method, n_trials):
+    assert n_trials_of(dataset, method) == n_trials
+
+
+def test_plans_are_narrowed_by_names():
+    trials = all_trials(make_plan(datasets=["sat"], methods=["svm"], experiments=["results"]))
+    assert trials == {Trial("results", "sat", "svm", None, 0, 0)}
+
+
+@pytest.mark.parametrize(
+    ("methods", "expected"),
+    [
+        (["borders", "subsampled"], {"borders", "svm-probability"}),
+        (["subsampled"], {"borders", "limes", "svm-probability"}),
+    ],
+)
+def test_sub_sampled_svms_include_what_they_depend_on(methods, expected):
+    trials = all_trials(make_plan(datasets=["splice"], methods=methods))
+    assert {trial.method for trial in trials} == expected
+
+
+def test_unknown_names_are_refused_with_the_known_ones():
+    with pytest.raises(ValueError, match=r"dataset must be one of heart.*got 'stat'"):
+        make_plan(datasets=["stat"])
+    with pytest.raises(ValueError, match=r"method must be one of linear.*got 'svc'"):
+        make_plan(methods=["svc"])
 
 
 def falling(step):
@@ -28,7 +78,7 @@ def test_the_match_is_the_nearest_of_all_fractions(target):
     )
 
 
-def test_the_whole_machine_matches_what_is_better():
+def test_the_svm_on_all_rows_matches_what_is_better():
     assert search_fraction(falling, 1.1, 40).step == 0
 
 
@@ -36,7 +86,7 @@ def test_the_smallest_fraction_matches_what_is_worse_than_all():
     assert search_fraction(falling, 0.1, 40).step == 40
 
 
-def test_the_search_asks_for_few_fractions():
+def test_the_search_tries_few_fractions():
     known = {0: 1.0}
     while not (match := search_fraction(known.get, 0.87, 80)).is_final:
         known[match.step] = falling(match.step)
@@ -49,7 +99,7 @@ def test_without_trials_there_is_no_match():
     assert match_method([borders()], "sat", "borders") is None
 
 
-def test_a_fraction_is_judged_by_all_its_seeds():
+def test_a_fraction_is_compared_by_all_its_seeds():
     rows = [whole(), borders()]
     first = match_method(rows, "sat", "borders")
     assert not first.is_final
@@ -60,50 +110,50 @@ def test_a_fraction_is_judged_by_all_its_seeds():
 
 
 def run_search(rows, skill):
-    """Give the plan what it wants until it wants nothing more."""
+    """Give the plan the rows that it needs until it needs no more."""
     (step,) = make_plan(datasets=["sat"], experiments=["subsampled"])
     done = {one.trial for one in rows}
-    while wanted := [trial for trial in step.wanted(rows) if trial not in done]:
-        fraction = wanted[0].setting
+    while missing := [trial for trial in step.needed(rows) if trial not in done]:
+        fraction = missing[0].setting
         n_train = int(4435 * fraction)
         rows.append(
             row(
-                **wanted[0]._asdict(),
+                **missing[0]._asdict(),
                 uncertainty_coefficient=skill(fraction),
                 n_train=n_train,
                 test_seconds=0.5 * fraction,
             )
         )
-        done.add(wanted[0])
+        done.add(missing[0])
     return rows
 
 
 def test_the_plan_ends_with_ten_trials_at_the_match():
     rows = run_search([whole(), borders()], lambda fraction: 0.8 + 0.02 * math.log2(fraction))
-    verdict = judge(rows, "sat", "borders")
+    verdict = find_verdict(rows, "sat", "borders")
     assert verdict.fraction == pytest.approx(fraction_of(16))
-    assert sorted(one.seed for one in verdict.machine) == list(range(10))
+    assert sorted(one.seed for one in verdict.svm) == list(range(10))
     assert verdict.succeeds
     assert verdict.speedup == pytest.approx(12.5)
 
 
 def misled(rows, n_more):
-    """Return the rows of a search whose match is worse than it seemed, by its later trials."""
-    searched = find_tried(rows, "sat", "borders").search().step
+    """Return the step of a search and later trials there, which are worse than the first."""
+    searched = find_search(rows, "sat", "borders").bisect().step
     skills = {row.uncertainty_coefficient for row in rows if row.setting == fraction_of(searched)}
     return searched, [fewer(searched, min(skills) - 0.1, seed) for seed in range(5, 5 + n_more)]
 
 
-def test_the_fraction_beside_a_match_that_misses_is_tried_as_often():
+def test_the_fraction_next_to_a_match_that_misses_is_tried_as_often():
     rows = [whole(), borders(), *searched({step: 0.8 - 0.0025 * step for step in range(1, 60)})]
     step, more = misled(rows, 5)
     assert match_method(rows, "sat", "borders") == (16, True)
     assert match_method([*rows, *more], "sat", "borders") == (step - 1, False)
-    beside = [fewer(step - 1, 0.7625, seed) for seed in range(5, 10)]
-    assert match_method([*rows, *more, *beside], "sat", "borders") == (step - 1, True)
+    neighbour = [fewer(step - 1, 0.7625, seed) for seed in range(5, 10)]
+    assert match_method([*rows, *more, *neighbour], "sat", "borders") == (step - 1, True)
 
 
-def test_the_plan_tries_the_fraction_beside_a_match_that_misses():
+def test_the_plan_tries_the_fraction_next_to_a_match_that_misses():
     seen = []
 
     def skill(fraction):
@@ -111,15 +161,16 @@ def test_the_plan_tries_the_fraction_beside_a_match_that_misses():
         return 0.8 + 0.02 * math.log2(fraction) - 0.06 * (seen.count(fraction) > 5)
 
     rows = run_search([whole(), borders()], skill)
-    verdict = judge(rows, "sat", "borders")
+    verdict = find_verdict(rows, "sat", "borders")
     tried = {one.setting for one in rows if one.method == "subsampled"}
-    often = {one for one in tried if sum(row.setting == one for row in rows) == 10}
+    often = {setting for setting in tried if sum(row.setting == setting for row in rows) == 10}
     skills = {
-        one: sum(row.uncertainty_coefficient for row in rows if row.setting == one) / 10
-        for one in often
+        setting: sum(row.uncertainty_coefficient for row in rows if row.setting == setting) / 10
+        for setting in often
     }
     assert len(often) > 1
-    assert abs(skills[verdict.fraction] - 0.76) == min(abs(one - 0.76) for one in skills.values())
+    misses = {setting: abs(skill - 0.76) for setting, skill in skills.items()}
+    assert misses[verdict.fraction] == min(misses.values())
 
 
 def test_of_all_fractions_tried_as_often_the_nearest_is_the_match():
@@ -128,17 +179,17 @@ def test_of_all_fractions_tried_as_often_the_nearest_is_the_match():
     assert match_method(rows, "sat", "borders") == (40, True)
 
 
-def test_borders_fail_where_the_machine_is_quicker():
+def test_borders_fail_where_the_svm_is_faster():
     slow = borders(test_seconds=10.0)
     rows = run_search([whole(), slow], lambda fraction: 0.8 + 0.02 * math.log2(fraction))
-    assert judge(rows, "sat", "borders").word == "fails"
+    assert find_verdict(rows, "sat", "borders").word == "fails"
 
 
 def test_a_better_linear_classifier_is_marked():
     better = row(method="linear", uncertainty_coefficient=0.9)
     rows = [whole(), better, borders(uncertainty_coefficient=0.85)]
-    assert judge(rows, "sat", "borders").word == "succeeds*"
+    assert find_verdict(rows, "sat", "borders").word == "succeeds*"
 
 
 def test_there_is_no_verdict_before_the_search_ends():
-    assert judge([whole(), borders(), *searched({30: 0.7})], "sat", "borders") is None
+    assert find_verdict([whole(), borders(), *searched({30: 0.7})], "sat", "borders") is None

@@ -1,4 +1,4 @@
-"""Every method that is compared: trained, asked, weighed."""
+"""Every method that is compared: how it is trained, how it predicts, how large it is."""
 
 import warnings
 from collections.abc import Callable, Sequence
@@ -24,23 +24,23 @@ from limes.report import pickled_size
 from limes.research.problems import Problem
 from limes.versions import top_packages
 
-Ask = Callable[[Any], Any]
-# Megabytes of kernel values that a fit may keep: the default 200 makes large ones crawl.
+Predict = Callable[[Any], Any]
+# Megabytes of kernel values that a fit may cache: the default 200 makes large fits very slow.
 CACHE_SIZE = 1000
 
 
 @dataclass(frozen=True)
-class Peer:
+class Method:
     """A method of classification, as a user would run it.
 
     Parameters
     ----------
     name : str
-        In the results: a family and, after a hyphen, a size.
+        Name in the results: a family and, after a hyphen, a size.
     package : str, default='sklearn'
-        The modules that it needs, with spaces between.
+        The modules that it needs, separated by spaces.
     dtype : dtype, default=float32
-        Of the rows that it is quickest with.
+        Type of the rows that it is fastest with.
     """
 
     name: str
@@ -49,222 +49,133 @@ class Peer:
 
     @property
     def model_name(self) -> str:
-        """The trained model that it asks: several may share one."""
+        """Name of the trained model, which several methods may share."""
         return self.name
 
     @property
     def needs_source(self) -> bool:
-        """Whether it starts from the trained support vector machine."""
+        """Whether it starts from the trained SVM."""
         return False
 
     @property
-    def is_good_enough(self) -> bool:
-        """Whether its trained model may be kept for another run."""
+    def is_cacheable(self) -> bool:
+        """Whether its trained model may be stored for another run."""
         return True
 
-    def objection(self, problem: Problem) -> str:
-        """Say why it cannot take part; empty where it can."""
+    def reason_to_skip(self, problem: Problem) -> str:
+        """Return why it cannot be measured on a problem; empty if it can."""
         missing = [name for name in top_packages(self.package) if find_spec(name) is None]
         return f"{missing[0]} is not installed: pip install 'limes[bench]'" if missing else ""
 
     def load(self) -> None:
-        """Import what it needs, so that no fit waits for it."""
+        """Import the modules that it needs, so that the time of a fit does not include that."""
         for name in self.package.split():
             import_module(name)
 
     def training_rows(self, problem: Problem) -> NDArray[Any]:
-        """Return the training rows as it likes them best."""
+        """Return the training rows in the form that it is fastest with."""
         return problem.train_rows(self.dtype)
 
     def fit(self, problem: Problem, rows: NDArray[Any], source: Any) -> Any:
-        """Train a model; ``source`` is the trained support vector machine or None."""
+        """Train a model; ``source`` is the trained SVM or None."""
         raise NotImplementedError
 
     def rows(self, problem: Problem) -> NDArray[Any]:
-        """Return the test rows as it likes them best."""
+        """Return the test rows in the form that it is fastest with."""
         return problem.test_rows(self.dtype)
 
-    def ask(self, model: Any, n_threads: int) -> Ask | None:
-        """Return what answers many rows; None if it is meant for single rows only."""
+    def predictor(self, model: Any, n_threads: int) -> Predict | None:
+        """Return a function from many rows to labels; None if it is meant for single rows only."""
         return model.predict
 
-    def ask_one(self, model: Any, n_threads: int) -> Ask:
-        """Return what answers a single row, in the form that ``single_rows`` gives."""
-        ask = self.ask(model, n_threads)
-        assert ask is not None
-        return ask
+    def single_row_predictor(self, model: Any, n_threads: int) -> Predict:
+        """Return a function from one row, in the form of ``single_rows``, to its label."""
+        predict = self.predictor(model, n_threads)
+        assert predict is not None
+        return predict
 
     def single_rows(self, rows: NDArray[Any]) -> list[NDArray[Any]]:
-        """Return each row as it wants a single one."""
-        return [rows[place : place + 1] for place in range(len(rows))]
+        """Return each row in the form that ``single_row_predictor`` takes."""
+        return [rows[index : index + 1] for index in range(len(rows))]
 
     def labels(self, model: Any, problem: Problem) -> Labels:
-        """Return its answers to the test rows."""
-        ask = self.ask(model, 1)
-        assert ask is not None
-        return np.asarray(ask(self.rows(problem)))
+        """Return its predictions for the test rows."""
+        predict = self.predictor(model, 1)
+        assert predict is not None
+        return np.asarray(predict(self.rows(problem)))
 
     def n_bytes(self, model: Any) -> int:
         """Return the size of a trained model."""
         return pickled_size(model)
 
     def detail(self, model: Any) -> str:
-        """Say in a few words how large the trained model came out."""
+        """Describe the size of a trained model in a few words."""
         return ""
 
 
 @dataclass(frozen=True)
-class LightgbmPeer(Peer):
-    """Boosted trees."""
-
-    # Rounds of boosting.
-    n_trees: int = 100
-
-    def fit(self, problem: Problem, rows: NDArray[Any], source: Any) -> Any:
-        """Train on standardised rows."""
-        from lightgbm import LGBMClassifier
-
-        trees = LGBMClassifier(
-            n_estimators=self.n_trees, random_state=problem.seed, n_jobs=1, verbose=-1
-        )
-        return trees.fit(rows, problem.y_train)
-
-    def ask(self, model: Any, n_threads: int) -> Ask:
-        """Ask the trees themselves, which is quicker than asking the estimator around them."""
-        trees, classes = model.booster_, model.classes_
-
-        def predict(rows: Any) -> Any:
-            probabilities = trees.predict(rows, num_threads=n_threads)
-            is_binary = probabilities.ndim == 1
-            return classes[
-                (probabilities > 0.5).astype(int) if is_binary else probabilities.argmax(axis=1)
-            ]
-
-        return predict
-
-
-LIGHTGBM_PEER = LightgbmPeer("lightgbm-100", "lightgbm")
-
-
-@dataclass(frozen=True)
-class BordersPeer(Peer):
-    """The fast model of the source, through ``predict``."""
-
-    @property
-    def needs_source(self) -> bool:
-        """Whether it starts from the trained support vector machine."""
-        return True
-
-    @property
-    def is_good_enough(self) -> bool:
-        """Whether its model may be kept: no, it is what is under test."""
-        return False
-
-    def training_rows(self, problem: Problem) -> NDArray[Any]:
-        """Return raw rows: the scaling is inside the model."""
-        return problem.X_train
-
-    def fit(self, problem: Problem, rows: NDArray[Any], source: Any) -> BordersClassifier:
-        """Find the borders of the source, with the scaler in front of it."""
-        model = make_pipeline(problem.scaler, source)
-        return accelerate(model, rows, random_state=problem.seed)
-
-    def rows(self, problem: Problem) -> NDArray[Any]:
-        """Return raw rows: the scaling is inside the model."""
-        return problem.X_test.astype(self.dtype)
-
-    def ask(self, model: BordersClassifier, n_threads: int) -> Ask | None:
-        """Return ``predict`` with its own number of threads."""
-        return _with_threads(model, n_threads).predict
-
-    def n_bytes(self, model: BordersClassifier) -> int:
-        """Return the size of its file, which leaves the source out."""
-        with TemporaryDirectory() as folder:
-            path = Path(folder, "model.limes")
-            model.save(path)
-            return path.stat().st_size
-
-    def detail(self, model: BordersClassifier) -> str:
-        """Name the scheme and the number of border points."""
-        return f"{model.scheme_.name}, {model.n_borders_} border points"
-
-
-@dataclass(frozen=True)
-class PredictorPeer(BordersPeer):
-    """The same model through ``predictor()``, which is meant for single rows."""
-
-    @property
-    def model_name(self) -> str:
-        """The trained model that it asks."""
-        return LIMES_PEER.name
-
-    def ask(self, model: BordersClassifier, n_threads: int) -> None:
-        """Return nothing: ``predict`` is what answers many rows."""
-        return
-
-    def ask_one(self, model: BordersClassifier, n_threads: int) -> Ask:
-        """Return the lean callable."""
-        return model.predictor()
-
-    def single_rows(self, rows: NDArray[Any]) -> list[NDArray[Any]]:
-        """Return each row without a second dimension."""
-        return list(rows)
-
-    def labels(self, model: BordersClassifier, problem: Problem) -> Labels:
-        """Return the answers to the test rows, which are those of ``predict``."""
-        return model.predict(self.rows(problem))
-
-
-def _with_threads(model: BordersClassifier, n_threads: int) -> BordersClassifier:
-    """Return the same model with another number of threads."""
-    return copy(model).set_params(n_jobs=n_threads)
-
-
-LIMES_PEER = BordersPeer("limes")
-PREDICTOR_PEER = PredictorPeer("limes-predictor")
-
-
-@dataclass(frozen=True)
-class EstimatorPeer(Peer):
+class EstimatorMethod(Method):
     """A scikit-learn estimator."""
 
     # From a problem to an estimator.
     make: Callable[[Problem], Any] = SVC
-    # Training rows that it cannot do without.
+    # Fewest training rows.
     min_rows: int = 0
 
-    def objection(self, problem: Problem) -> str:
-        """Say why it cannot take part; empty where it can."""
+    def reason_to_skip(self, problem: Problem) -> str:
+        """Return why it cannot be measured on a problem; empty if it can."""
         if len(problem.X_train) < self.min_rows:
             return f"needs {self.min_rows} training rows, there are {len(problem.X_train)}"
-        return super().objection(problem)
+        return super().reason_to_skip(problem)
 
     def fit(self, problem: Problem, rows: NDArray[Any], source: Any) -> Any:
-        """Train on standardised rows; one that has not converged yet is used as it is."""
+        """Train on standardised rows; a fit that did not converge is used as it is."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             return self.make(problem).fit(rows, problem.y_train)
 
     def detail(self, model: Any) -> str:
-        """Say how many support vectors there are."""
-        return support_vectors(model)
+        """Return the number of support vectors, if it has any."""
+        n_support = len(getattr(model, "support_", ()))
+        return f"{n_support} support vectors" if n_support else ""
 
 
 def svc(problem: Problem) -> SVC:
-    """Make the support vector machine that limes replaces."""
+    """Return the SVM that limes replaces, not yet trained."""
     return SVC(C=problem.C, gamma=problem.gamma, cache_size=CACHE_SIZE)
 
 
-SVC_PEER = EstimatorPeer("svc", dtype=np.float64, make=svc)
+def _intelex_svc(problem: Problem) -> Any:
+    """Return the SVM of scikit-learn-intelex, without patching scikit-learn."""
+    from sklearnex.svm import SVC
+
+    return SVC(C=problem.C, gamma=problem.gamma, cache_size=CACHE_SIZE)
+
+
+def _nystroem(n_components: int) -> Callable[[Problem], Any]:
+    """Return a maker of linear SVMs on components of the same kernel."""
+    return lambda problem: make_pipeline(
+        Nystroem(
+            gamma=None if problem.gamma == "scale" else problem.gamma,
+            n_components=n_components,
+            random_state=problem.seed,
+        ),
+        LinearSVC(C=problem.C, random_state=problem.seed),
+    )
+
+
+def _perceptron(n_hidden: int) -> Callable[[Problem], Any]:
+    """Return a maker of neural networks with one hidden layer."""
+    return lambda problem: MLPClassifier((n_hidden,), random_state=problem.seed)
 
 
 @dataclass(frozen=True)
-class OnnxPeer(Peer):
+class OnnxMethod(Method):
     """The source, converted; its model is the bytes of the graph."""
 
     @property
     def needs_source(self) -> bool:
-        """Whether it starts from the trained support vector machine."""
+        """Whether it starts from the trained SVM."""
         return True
 
     def fit(self, problem: Problem, rows: NDArray[Any], source: Any) -> bytes:
@@ -272,11 +183,11 @@ class OnnxPeer(Peer):
         from skl2onnx import to_onnx
 
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FutureWarning)  # it reads attributes that will go
+            warnings.simplefilter("ignore", FutureWarning)  # it reads deprecated attributes
             return to_onnx(source, rows[:1], options={"zipmap": False}).SerializeToString()
 
-    def ask(self, model: bytes, n_threads: int) -> Ask:
-        """Open a session with its own threads; only labels are asked for."""
+    def predictor(self, model: bytes, n_threads: int) -> Predict:
+        """Open a session with this many threads that computes labels only."""
         from onnxruntime import InferenceSession, SessionOptions
 
         options = SessionOptions()
@@ -291,62 +202,128 @@ class OnnxPeer(Peer):
         return len(model)
 
 
-ONNX_PEER = OnnxPeer("onnxruntime", "onnxruntime skl2onnx")
+@dataclass(frozen=True)
+class LightgbmMethod(Method):
+    """Boosted trees."""
+
+    # Rounds of boosting.
+    n_trees: int = 100
+
+    def fit(self, problem: Problem, rows: NDArray[Any], source: Any) -> Any:
+        """Train on standardised rows."""
+        from lightgbm import LGBMClassifier
+
+        trees = LGBMClassifier(
+            n_estimators=self.n_trees, random_state=problem.seed, n_jobs=1, verbose=-1
+        )
+        return trees.fit(rows, problem.y_train)
+
+    def predictor(self, model: Any, n_threads: int) -> Predict:
+        """Predict with the booster, which is faster than with the estimator around it."""
+        booster, classes = model.booster_, model.classes_
+
+        def predict(rows: Any) -> Any:
+            probabilities = booster.predict(rows, num_threads=n_threads)
+            is_binary = probabilities.ndim == 1
+            return classes[
+                (probabilities > 0.5).astype(int) if is_binary else probabilities.argmax(axis=1)
+            ]
+
+        return predict
 
 
-def intelex_svc(problem: Problem) -> Any:
-    """Make its support vector machine; nothing in scikit-learn itself is replaced."""
-    from sklearnex.svm import SVC
+@dataclass(frozen=True)
+class BordersMethod(Method):
+    """The fast model of the source, through ``predict``."""
 
-    return SVC(C=problem.C, gamma=problem.gamma, cache_size=CACHE_SIZE)
+    @property
+    def needs_source(self) -> bool:
+        """Whether it starts from the trained SVM."""
+        return True
+
+    @property
+    def is_cacheable(self) -> bool:
+        """Whether its model may be stored: no, since it is what is being tested."""
+        return False
+
+    def training_rows(self, problem: Problem) -> NDArray[Any]:
+        """Return raw rows: the scaling is part of the model."""
+        return problem.X_train
+
+    def fit(self, problem: Problem, rows: NDArray[Any], source: Any) -> BordersClassifier:
+        """Accelerate the source with the scaler before it."""
+        model = make_pipeline(problem.scaler, source)
+        return accelerate(model, rows, random_state=problem.seed)
+
+    def rows(self, problem: Problem) -> NDArray[Any]:
+        """Return raw rows: the scaling is part of the model."""
+        return problem.X_test.astype(self.dtype)
+
+    def predictor(self, model: BordersClassifier, n_threads: int) -> Predict | None:
+        """Return ``predict`` of the same model with this many threads."""
+        return copy(model).set_params(n_jobs=n_threads).predict
+
+    def n_bytes(self, model: BordersClassifier) -> int:
+        """Return the size of its file, which does not hold the source."""
+        with TemporaryDirectory() as folder:
+            path = Path(folder, "model.limes")
+            model.save(path)
+            return path.stat().st_size
+
+    def detail(self, model: BordersClassifier) -> str:
+        """Return the scheme and the number of border points."""
+        return f"{model.scheme_.name}, {model.n_borders_} border points"
 
 
-INTELEX_PEERS = tuple(
-    EstimatorPeer(f"intelex-{dtype.__name__}", "sklearnex.svm", dtype, make=intelex_svc)
-    for dtype in (np.float32, np.float64)
-)
+@dataclass(frozen=True)
+class PredictorMethod(BordersMethod):
+    """The same model through ``predictor()``, which is meant for single rows."""
+
+    @property
+    def model_name(self) -> str:
+        """Name of the trained model, which it shares with ``limes``."""
+        return "limes"
+
+    def predictor(self, model: BordersClassifier, n_threads: int) -> None:
+        """Return None: many rows are what ``predict`` is for."""
+        return
+
+    def single_row_predictor(self, model: BordersClassifier, n_threads: int) -> Predict:
+        """Return a function without the checks of ``predict``."""
+        return model.predictor()
+
+    def single_rows(self, rows: NDArray[Any]) -> list[NDArray[Any]]:
+        """Return each row without a second dimension."""
+        return list(rows)
+
+    def labels(self, model: BordersClassifier, problem: Problem) -> Labels:
+        """Return the predictions for the test rows, which are those of ``predict``."""
+        return model.predict(self.rows(problem))
 
 
-def nystroem(n_components: int) -> Callable[[Problem], Any]:
-    """Make a linear machine on some components of the same kernel."""
-    return lambda problem: make_pipeline(
-        Nystroem(
-            gamma=None if problem.gamma == "scale" else problem.gamma,
-            n_components=n_components,
-            random_state=problem.seed,
-        ),
-        LinearSVC(C=problem.C, random_state=problem.seed),
-    )
-
-
-def perceptron(n_hidden: int) -> Callable[[Problem], Any]:
-    """Make a neural network with one hidden layer."""
-    return lambda problem: MLPClassifier((n_hidden,), random_state=problem.seed)
-
-
-SCIKIT_LEARN_PEERS = (
+SVC_METHOD = EstimatorMethod("svc", dtype=np.float64, make=svc)
+# In the order of the tables.
+METHODS: tuple[Method, ...] = (
+    SVC_METHOD,
+    EstimatorMethod("intelex-float32", "sklearnex.svm", np.float32, make=_intelex_svc),
+    EstimatorMethod("intelex-float64", "sklearnex.svm", np.float64, make=_intelex_svc),
+    OnnxMethod("onnxruntime", "onnxruntime skl2onnx"),
     *(
-        EstimatorPeer(f"nystroem-{size}", make=nystroem(size), min_rows=size)
+        EstimatorMethod(f"nystroem-{size}", make=_nystroem(size), min_rows=size)
         for size in (100, 500, 1500)
     ),
-    *(EstimatorPeer(f"mlp-{size}", make=perceptron(size)) for size in (32, 128)),
-    EstimatorPeer(
+    *(EstimatorMethod(f"mlp-{size}", make=_perceptron(size)) for size in (32, 128)),
+    EstimatorMethod(
         "linear", dtype=np.float64, make=lambda problem: LinearSVC(random_state=problem.seed)
     ),
-)
-PEERS: tuple[Peer, ...] = (
-    SVC_PEER,
-    *INTELEX_PEERS,
-    ONNX_PEER,
-    *SCIKIT_LEARN_PEERS,
-    LIGHTGBM_PEER,
-    LIMES_PEER,
-    PREDICTOR_PEER,
+    LightgbmMethod("lightgbm-100", "lightgbm"),
+    BordersMethod("limes"),
+    PredictorMethod("limes-predictor"),
 )
 
 
-def choose_peers(names: Sequence[str] | None = None) -> list[Peer]:
-    """Return the peers of some names or families, all for None.
+def choose_methods(names: Sequence[str] | None = None) -> list[Method]:
+    """Return the methods with these names or of these families, all for None.
 
     Parameters
     ----------
@@ -355,30 +332,23 @@ def choose_peers(names: Sequence[str] | None = None) -> list[Peer]:
 
     Returns
     -------
-    list of Peer
+    list of Method
         In the order of the tables.
 
     Examples
     --------
-    >>> [peer.name for peer in choose_peers(["limes", "mlp", "svc"])]
+    >>> [method.name for method in choose_methods(["limes", "mlp", "svc"])]
     ['svc', 'mlp-32', 'mlp-128', 'limes', 'limes-predictor']
     """
     if names is None:
-        return list(PEERS)
+        return list(METHODS)
     for name in names:
-        if not any(_is_meant(peer, name) for peer in PEERS):
-            raise ValueError(
-                f"methods must be some of {[peer.name for peer in PEERS]}, got {name!r}."
-            )
-    return [peer for peer in PEERS if any(_is_meant(peer, name) for name in names)]
+        if not any(_has_name(method, name) for method in METHODS):
+            known = [method.name for method in METHODS]
+            raise ValueError(f"methods must be among {known}, got {name!r}.")
+    return [method for method in METHODS if any(_has_name(method, name) for name in names)]
 
 
-def _is_meant(peer: Peer, name: str) -> bool:
-    """Tell whether a name is that of a peer or of its family."""
-    return peer.name == name or peer.name.startswith(f"{name}-")
-
-
-def support_vectors(model: Any) -> str:
-    """Say how many support vectors a model has, if it has any."""
-    n_support = len(getattr(model, "support_", ()))
-    return f"{n_support} support vectors" if n_support else ""
+def _has_name(method: Method, name: str) -> bool:
+    """Return whether a name is that of a method or of its family."""
+    return method.name == name or method.name.startswith(f"{name}-")

@@ -1,4 +1,4 @@
-"""Markdown tables and pictures."""
+"""Markdown tables and figures from benchmark rows."""
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
@@ -8,14 +8,25 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from limes.plotting import new_figure
-from limes.research.bench.results import Row, latest
+from limes.research.bench.run import BenchmarkRow, latest_runs
+from limes.research.table import Cell, Column, Table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-# Colour and shape of each family: Okabe and Ito's colours, which colour-blind readers can tell
-# apart, and shapes besides.
+# U.C. that is lower by no more than this counts as equal.
+SKILL_TOLERANCE = 0.001
+SUMMARY_COLUMNS = (
+    Column("dataset"),
+    *(Column(head, ".4f") for head in ("U.C. of svc", "U.C. of limes")),
+    *(Column(head, "seconds") for head in ("µs per row, limes", "svc / limes", "intelex / limes")),
+    Column("fastest other of equal skill"),
+    Column("its U.C.", ".4f"),
+    *(Column(head, "seconds") for head in ("its µs per row", "its time / limes")),
+)
+# Colour and marker of each family: Okabe and Ito's colours, which colour-blind readers can
+# distinguish, and different markers besides.
 STYLES = {
     "svc": ("#000000", "s"),
     "intelex": ("#0072B2", "o"),
@@ -27,10 +38,6 @@ STYLES = {
     "limes": ("#D55E00", "*"),
 }
 OTHER_STYLE = ("#F0E442", "h")
-# Where the sizes of a family are written: not all on the same side of the marks.
-BELOW = ("nystroem",)
-# A method that explains so much less than the best one is no substitute: it is named at the edge.
-SPAN = 0.12
 TITLES = {
     "svc": "SVC (scikit-learn)",
     "intelex": "SVC (scikit-learn-intelex)",
@@ -41,18 +48,173 @@ TITLES = {
     "lightgbm": "LightGBM",
     "limes": "limes",
 }
-# U.C. that is lower by no more than this is as good.
-AS_GOOD = 0.001
-HEADS = (
-    *("dataset", "U.C. of svc", "limes", "µs a row, limes", "svc / limes", "intelex / limes"),
-    *("quickest other that is as good", "U.C.", "µs a row", "/ limes"),
-)
-Column = tuple[str, Callable[[Row], str]]
+# Families whose sizes are written below their marks, so that labels do not overlap.
+LABELLED_BELOW = ("nystroem",)
+# A method whose U.C. is lower than the best one's by more than this is labelled at the edge.
+MAX_SKILL_RANGE = 0.12
+RowColumn = tuple[Column, Callable[[BenchmarkRow], Cell]]
 
 
-def save_pictures(rows: Sequence[Row], folder: Path) -> list[Path]:
-    """Draw one picture for each dataset, a panel for each number of threads."""
-    ordered = sorted(latest(rows), key=lambda row: row.dataset)
+def markdown(rows: Sequence[BenchmarkRow]) -> str:
+    """Write a summary, and one table for each dataset, of its last run.
+
+    Parameters
+    ----------
+    rows : sequence of BenchmarkRow
+        Of any number of runs.
+
+    Returns
+    -------
+    str
+        Markdown.
+    """
+    ordered = sorted(latest_runs(rows), key=lambda row: row.dataset)
+    parts = [_section(list(group)) for _, group in groupby(ordered, lambda row: row.dataset)]
+    return "\n".join(part for part in (summary(ordered), *parts) if part)
+
+
+def summary(rows: Sequence[BenchmarkRow]) -> str:
+    """Write a table with a line for each dataset on which limes was measured, one thread."""
+    batches = [row for row in rows if row.threads == 1 and row.microseconds_per_row is not None]
+    lines = [
+        _summary_line({row.method: row for row in group})
+        for _, group in groupby(batches, lambda row: row.dataset)
+    ]
+    table = Table("summary", "At equal skill", SUMMARY_COLUMNS, [line for line in lines if line])
+    if not table.lines:
+        return ""
+    return (
+        f"## {table.title}\n\nOne thread, in a batch. Equal skill: U.C. at least that of limes, or "
+        f"lower by {SKILL_TOLERANCE:g} at most.\n\n{table.markdown()}"
+    )
+
+
+def _summary_line(methods: dict[str, BenchmarkRow]) -> list[Cell]:
+    """Return the cells of one dataset, none without limes."""
+    limes = methods.get("limes")
+    if limes is None:
+        return []
+    svc = methods.get("svc")
+    least = limes.uncertainty_coefficient - SKILL_TOLERANCE
+    others = [row for row in methods.values() if row is not limes]
+    equal = [row for row in others if row.uncertainty_coefficient >= least]
+    fastest = min(equal, key=_microseconds, default=None)
+    return [
+        limes.dataset,
+        _skill(svc),
+        _skill(limes),
+        _microseconds(limes),
+        _time_ratio(svc, limes),
+        _time_ratio(_fastest_of_family(others, "intelex"), limes),
+        "none" if fastest is None else fastest.method,
+        _skill(fastest),
+        None if fastest is None else _microseconds(fastest),
+        _time_ratio(fastest, limes),
+    ]
+
+
+def _fastest_of_family(rows: list[BenchmarkRow], family: str) -> BenchmarkRow | None:
+    """Return the fastest method of a family."""
+    members = (row for row in rows if row.method.startswith(family))
+    return min(members, key=_microseconds, default=None)
+
+
+def _microseconds(row: BenchmarkRow) -> float:
+    """Return microseconds per row in a batch."""
+    return row.microseconds_per_row or 0.0
+
+
+def _skill(row: BenchmarkRow | None) -> float | None:
+    """Return the U.C. of a method, None if it was not measured."""
+    return None if row is None else row.uncertainty_coefficient
+
+
+def _time_ratio(row: BenchmarkRow | None, limes: BenchmarkRow) -> float | None:
+    """Return how many times as long as limes a method takes."""
+    return None if row is None else _microseconds(row) / _microseconds(limes)
+
+
+def _section(rows: list[BenchmarkRow]) -> str:
+    """Write the table of one dataset: a line for each method."""
+    threads = sorted({row.threads for row in rows})
+    columns = [*_skill_columns(), *_time_columns(rows, threads), *_size_columns()]
+    lines = [[cell(row) for _, cell in columns] for row in rows if row.threads == threads[0]]
+    table = Table(rows[0].dataset, rows[0].dataset, [head for head, _ in columns], lines)
+    return f"{_heading(rows[0])}\n\n{table.markdown()}\n{_provenance(rows)}\n"
+
+
+def _skill_columns() -> list[RowColumn]:
+    """Return the columns of a method's skill."""
+    return [
+        (Column("method"), lambda row: row.method),
+        (Column("accuracy", ".4f"), lambda row: row.accuracy),
+        (Column("U.C.", ".4f"), lambda row: row.uncertainty_coefficient),
+        (Column("agreement with svc", ".2%"), lambda row: row.agreement),
+    ]
+
+
+def _time_columns(rows: list[BenchmarkRow], threads: list[int]) -> list[RowColumn]:
+    """Return the columns of times: batches for each number of threads, single rows for one."""
+    by_threads = {(row.method, row.threads): row for row in rows}
+
+    def batch_time(n_threads: int) -> Callable[[BenchmarkRow], Cell]:
+        def cell(row: BenchmarkRow) -> Cell:
+            same_method = by_threads.get((row.method, n_threads))
+            return None if same_method is None else same_method.microseconds_per_row
+
+        return cell
+
+    batches = [
+        (Column(f"µs per row, {_count_threads(n)}", "seconds"), batch_time(n)) for n in threads
+    ]
+    single_head = Column(f"µs for a single row, {_count_threads(threads[0])}", "seconds")
+    return [*batches, (single_head, lambda row: row.microseconds_single_row)]
+
+
+def _size_columns() -> list[RowColumn]:
+    """Return the columns of size and training time."""
+    return [
+        (Column("kB", "seconds"), lambda row: row.model_bytes / 1e3),
+        (Column("fit, s, 1 thread", "seconds"), lambda row: row.whole_fit_seconds),
+        (Column("model"), lambda row: row.detail),
+    ]
+
+
+def _heading(row: BenchmarkRow) -> str:
+    """Write the name of the dataset and its sizes."""
+    return (
+        f"## {row.dataset}\n\n{row.n_train} training rows, {row.n_test} test rows, "
+        f"{row.n_features} features, {row.n_classes} classes."
+    )
+
+
+def _provenance(rows: list[BenchmarkRow]) -> str:
+    """Write computer, versions, and whether other programs were running."""
+    row = rows[0]
+    shares = [row.cpu_share for row in rows if row.threads == 1 and row.cpu_share is not None]
+    busy = (
+        f" The computer was busy: a one-thread batch had {min(shares):.0%} to {max(shares):.0%} of "
+        "a processor in its fastest turn."
+        if shares and min(shares) < 0.9
+        else ""
+    )
+    return f"{row.computer}; shortest time of {row.turns} turns; {_all_versions(rows)}.{busy}"
+
+
+def _all_versions(rows: Iterable[BenchmarkRow]) -> str:
+    """Join the versions of all packages."""
+    versions = (version for row in rows for version in row.versions.split(", "))
+    return ", ".join(dict.fromkeys(versions))
+
+
+def _count_threads(n_threads: int) -> str:
+    """Write a number of threads."""
+    return "1 thread" if n_threads == 1 else f"{n_threads} threads"
+
+
+def save_figures(rows: Sequence[BenchmarkRow], folder: Path) -> list[Path]:
+    """Draw one figure for each dataset, a panel for each number of threads."""
+    ordered = sorted(latest_runs(rows), key=lambda row: row.dataset)
     paths = []
     for dataset, group in groupby(ordered, lambda row: row.dataset):
         paths.append(folder / f"{dataset}.png")
@@ -60,7 +222,7 @@ def save_pictures(rows: Sequence[Row], folder: Path) -> list[Path]:
     return paths
 
 
-def draw_dataset(rows: Sequence[Row]) -> Any:
+def draw_dataset(rows: Sequence[BenchmarkRow]) -> Any:
     """Draw the results of one dataset."""
     threads = sorted({row.threads for row in rows})
     figure = new_figure(figsize=(2.2 + 4.6 * len(threads), 4.6), layout="constrained")
@@ -75,30 +237,30 @@ def draw_dataset(rows: Sequence[Row]) -> Any:
     return figure
 
 
-def draw_skill_over_time(rows: Sequence[Row], ax: "Axes") -> None:
-    """Draw one mark a method; those of one family are joined and told by their sizes."""
-    shown = [row for row in rows if row.microseconds_a_row is not None]
-    for family, group in groupby(shown, _family):
+def draw_skill_over_time(rows: Sequence[BenchmarkRow], ax: "Axes") -> None:
+    """Draw one mark for each method; those of one family are joined and labelled by size."""
+    timed = [row for row in rows if row.microseconds_per_row is not None]
+    for family, group in groupby(timed, _family):
         _draw_family(family, list(group), ax)
-    ax.set(xscale="log", xlabel="microseconds a row, in a batch (logarithmic)")
+    ax.set(xscale="log", xlabel="microseconds per row, in a batch (logarithmic)")
     ax.grid(alpha=0.25, linewidth=0.6)
     ax.margins(x=0.08)
-    _set_floor(shown, ax)
+    _set_lower_limit(timed, ax)
 
 
-def _family(row: Row) -> str:
+def _family(row: BenchmarkRow) -> str:
     """Return the name of a method without its size."""
     return row.method.partition("-")[0]
 
 
-def _draw_family(family: str, rows: list[Row], ax: "Axes") -> None:
+def _draw_family(family: str, rows: list[BenchmarkRow], ax: "Axes") -> None:
     """Draw the marks of one family."""
-    colour, shape = STYLES.get(family, OTHER_STYLE)
+    colour, marker = STYLES.get(family, OTHER_STYLE)
     ax.plot(
-        [row.microseconds_a_row or np.nan for row in rows],
+        [row.microseconds_per_row or np.nan for row in rows],
         [row.uncertainty_coefficient for row in rows],
         color=colour,
-        marker=shape,
+        marker=marker,
         markersize=15 if family == "limes" else 8,
         markeredgecolor="white",
         markeredgewidth=0.6,
@@ -110,13 +272,13 @@ def _draw_family(family: str, rows: list[Row], ax: "Axes") -> None:
         _write_sizes(rows, colour, ax)
 
 
-def _write_sizes(rows: list[Row], colour: str, ax: "Axes") -> None:
+def _write_sizes(rows: list[BenchmarkRow], colour: str, ax: "Axes") -> None:
     """Write the size of each mark beside it."""
     for row in rows:
         ax.annotate(
             row.method.partition("-")[2].replace("float", "f"),
-            (row.microseconds_a_row or np.nan, row.uncertainty_coefficient),
-            (0, -14 if _family(row) in BELOW else 8),
+            (row.microseconds_per_row or np.nan, row.uncertainty_coefficient),
+            (0, -14 if _family(row) in LABELLED_BELOW else 8),
             textcoords="offset points",
             ha="center",
             fontsize=7,
@@ -124,219 +286,29 @@ def _write_sizes(rows: list[Row], colour: str, ax: "Axes") -> None:
         )
 
 
-def _set_floor(rows: list[Row], ax: "Axes") -> None:
-    """End the axis below the methods near the best, and name at its foot what lies deeper."""
+def _set_lower_limit(rows: list[BenchmarkRow], ax: "Axes") -> None:
+    """End the axis below the methods near the best, and label those below it at the edge."""
     best = max(row.uncertainty_coefficient for row in rows)
-    near = [row.uncertainty_coefficient for row in rows if _is_near(row, best)]
-    room = max(0.15 * (best - min(near)), 0.005)
-    floor = min(near) - 2 * room
-    ax.set_ylim(floor, best + room)
+    skills = [row.uncertainty_coefficient for row in rows]
+    lowest_shown = min(skill for skill in skills if skill >= best - MAX_SKILL_RANGE)
+    margin = max(0.15 * (best - lowest_shown), 0.005)
+    floor = lowest_shown - 2 * margin
+    ax.set_ylim(floor, best + margin)
     for row in rows:
         if row.uncertainty_coefficient < floor:
-            _name_at_foot(row, floor, ax)
+            _label_at_edge(row, floor, ax)
 
 
-def _is_near(row: Row, best: float) -> bool:
-    """Tell whether a method could stand in for the best one."""
-    return row.uncertainty_coefficient >= best - SPAN
-
-
-def _name_at_foot(row: Row, floor: float, ax: "Axes") -> None:
+def _label_at_edge(row: BenchmarkRow, floor: float, ax: "Axes") -> None:
     """Write the skill of a method that lies below the axis, with an arrow down."""
+    colour = STYLES.get(_family(row), OTHER_STYLE)[0]
     ax.annotate(
         f"{row.uncertainty_coefficient:.2f}",
-        (row.microseconds_a_row or np.nan, floor),
+        (row.microseconds_per_row or np.nan, floor),
         (0, 22),
         textcoords="offset points",
         ha="center",
         fontsize=7,
-        color=STYLES.get(_family(row), OTHER_STYLE)[0],
-        arrowprops={"arrowstyle": "-|>", "color": STYLES.get(_family(row), OTHER_STYLE)[0]},
+        color=colour,
+        arrowprops={"arrowstyle": "-|>", "color": colour},
     )
-
-
-def summary(rows: Sequence[Row]) -> str:
-    """Write a table with a line for each dataset where limes took part, with one thread."""
-    batches = [row for row in rows if row.threads == 1 and row.microseconds_a_row is not None]
-    lines = [
-        _of_dataset({row.method: row for row in group})
-        for _, group in groupby(batches, lambda row: row.dataset)
-    ]
-    told = [words for words in lines if words]
-    if not told:
-        return ""
-    heads = [line(HEADS), line(["---"] + ["---:"] * (len(HEADS) - 1))]
-    return "\n".join(
-        [
-            "## At equal skill",
-            "",
-            "One thread, in a batch. As good: U.C. at least that of limes, or "
-            f"{AS_GOOD:g} below it at most.",
-            "",
-            *heads,
-            *map(line, told),
-            "",
-        ]
-    )
-
-
-def _of_dataset(methods: dict[str, Row]) -> list[str]:
-    """Return the words of one line, none without limes."""
-    ours = methods.get("limes")
-    if ours is None:
-        return []
-    svc = methods.get("svc")
-    least = ours.uncertainty_coefficient - AS_GOOD
-    others = [row for row in methods.values() if row is not ours]
-    good = [row for row in others if row.uncertainty_coefficient >= least]
-    best = min(good, key=_taken, default=None)
-    return [
-        ours.dataset,
-        _skill(svc),
-        _skill(ours),
-        number(_taken(ours)),
-        _times(svc, ours),
-        _times(_quickest(others, "intelex"), ours),
-        "none" if best is None else best.method,
-        _skill(best),
-        number(None if best is None else _taken(best)),
-        _times(best, ours),
-    ]
-
-
-def _quickest(rows: list[Row], name: str) -> Row | None:
-    """Return the quickest of the methods whose names begin alike."""
-    return min((row for row in rows if row.method.startswith(name)), key=_taken, default=None)
-
-
-def _taken(row: Row) -> float:
-    """Return microseconds a row in a batch."""
-    return row.microseconds_a_row or 0.0
-
-
-def _skill(row: Row | None) -> str:
-    """Write the U.C. of a method that took part."""
-    return "-" if row is None else f"{row.uncertainty_coefficient:.4f}"
-
-
-def _times(row: Row | None, ours: Row) -> str:
-    """Write how many times as long a method took."""
-    return number(None if row is None else _taken(row) / _taken(ours))
-
-
-def markdown(rows: Sequence[Row]) -> str:
-    """Write a summary, and one table for each dataset, of its last run.
-
-    Parameters
-    ----------
-    rows : sequence of Row
-        Of any number of runs.
-
-    Returns
-    -------
-    str
-        Markdown.
-    """
-    ordered = sorted(latest(rows), key=lambda row: row.dataset)
-    parts = [_section(list(group)) for _, group in groupby(ordered, lambda row: row.dataset)]
-    return "\n".join(part for part in (summary(ordered), *parts) if part)
-
-
-def _section(rows: list[Row]) -> str:
-    """Write the table of one dataset: a line a method, a column a number of threads."""
-    threads = sorted({row.threads for row in rows})
-    columns = [*_skill_columns(), *_time_columns(rows, threads), *_size_columns()]
-    methods = [row for row in rows if row.threads == threads[0]]
-    lines = [[name for name, _ in columns], ["---"] + ["---:"] * (len(columns) - 1)]
-    lines += [[form(row) for _, form in columns] for row in methods]
-    return "\n".join([_heading(rows[0]), "", *map(line, lines), "", _footing(rows), ""])
-
-
-def _skill_columns() -> list[Column]:
-    """Return the columns that tell how good a method is."""
-    return [
-        ("method", lambda row: row.method),
-        ("accuracy", lambda row: f"{row.accuracy:.4f}"),
-        ("U.C.", lambda row: f"{row.uncertainty_coefficient:.4f}"),
-        ("as the SVC", lambda row: f"{row.agreement:.2%}"),
-    ]
-
-
-def _time_columns(rows: list[Row], threads: list[int]) -> list[Column]:
-    """Return the columns of times, for each number of threads."""
-    found = {(row.method, row.threads): row for row in rows}
-
-    def column(value: Callable[[Row], float | None], n: int) -> Callable[[Row], str]:
-        def form(row: Row) -> str:
-            same = found.get((row.method, n))
-            return number(None if same is None else value(same))
-
-        return form
-
-    many = [(f"µs a row, {_told(n)}", column(lambda r: r.microseconds_a_row, n)) for n in threads]
-    one = (f"µs one row, {_told(threads[0])}", column(lambda r: r.microseconds_one_row, threads[0]))
-    return [*many, one]
-
-
-def _size_columns() -> list[Column]:
-    """Return the columns that tell what a model costs besides."""
-    return [
-        ("kB", lambda row: number(row.model_bytes / 1e3)),
-        ("fit, s, 1 thread", lambda row: number(row.whole_fit_seconds)),
-        ("model", lambda row: row.detail),
-    ]
-
-
-def _heading(row: Row) -> str:
-    """Name the dataset and its sizes."""
-    return (
-        f"## {row.dataset}\n\n{row.n_train} training rows, {row.n_test} test rows, "
-        f"{row.n_features} features, {row.n_classes} classes."
-    )
-
-
-def _footing(rows: list[Row]) -> str:
-    """Tell what was measured with, and when other programs were in the way."""
-    row = rows[0]
-    shares = [one.cpu_share for one in rows if one.threads == 1 and one.cpu_share is not None]
-    busy = (
-        f" The machine was busy: a one-thread batch had {min(shares):.0%} to {max(shares):.0%} of "
-        "a processor in its quickest turn."
-        if shares and min(shares) < 0.9
-        else ""
-    )
-    return f"{row.machine}; least of {row.turns} turns; {_all_versions(rows)}.{busy}"
-
-
-def _all_versions(rows: Iterable[Row]) -> str:
-    """Join the versions of all packages."""
-    return ", ".join(dict.fromkeys(one for row in rows for one in row.versions.split(", ")))
-
-
-def _told(n_threads: int) -> str:
-    """Write a number of threads."""
-    return "1 thread" if n_threads == 1 else f"{n_threads} threads"
-
-
-def line(words: Iterable[str]) -> str:
-    """Write one line of a Markdown table.
-
-    Examples
-    --------
-    >>> line(["sat", "0.5"])
-    '| sat | 0.5 |'
-    """
-    return f"| {' | '.join(words)} |"
-
-
-def number(value: float | None) -> str:
-    """Write three digits that count, or that there is none.
-
-    Examples
-    --------
-    >>> number(0.12345), number(1234.5), number(None)
-    ('0.123', '1234', '-')
-    """
-    if value is None:
-        return "-"
-    return f"{value:.0f}" if value >= 100 else f"{value:#.3g}"

@@ -1,7 +1,7 @@
-"""Train, time in turns, keep trained models."""
+"""Train every method, time them in turns, cache trained models."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -11,46 +11,118 @@ import joblib
 
 from limes._typing import Labels
 from limes.atomic import atomic_write
-from limes.research.bench.methods import SVC_PEER, Peer
-from limes.research.bench.results import Row, append_rows, is_measured, read_rows
-from limes.research.measure import BATCH_SECONDS, Effort, _repeated, limit_threads
+from limes.research.bench.methods import SVC_METHOD, Method
+from limes.research.measure import BATCH_SECONDS, TimingBudget, limit_threads, repeat_rows
 from limes.research.problems import Problem
+from limes.research.results import append_rows, read_rows
 from limes.scores import accuracy_score, agreement, uncertainty_coefficient
 from limes.timing import Timing, affordable_rows, time_in_turns
 from limes.versions import machine, package_versions
 
 # Single rows of one turn: all different, as in real use.
 N_SINGLE = 20
-# Changes with what is kept: older files are then left alone.
-FORMAT = 2
+# Changes with the contents of cached files: older ones are then ignored.
+CACHE_FORMAT = 3
+
+
+@dataclass(frozen=True)
+class BenchmarkRow:
+    """Result of one method on one dataset with one number of threads.
+
+    Parameters
+    ----------
+    dataset, method : str
+        What was measured.
+    threads : int
+        Most threads of a prediction.
+    n_train, n_test, n_features, n_classes : int
+        Sizes of the dataset.
+    seed : int
+        Seed of splits and fits.
+    accuracy, uncertainty_coefficient : float
+        Skill on the test rows.
+    agreement : float
+        Share of the test rows with the label that the SVM gives.
+    microseconds_per_row : float or None
+        Shortest time of a batch over its rows; None for a method that takes single rows only.
+    batch_rows : int or None
+        Rows of that batch.
+    cpu_share : float or None
+        Processor time of that batch over wall-clock time: well below the number of threads if
+        other programs were running.
+    microseconds_single_row : float
+        Shortest mean time of a row that is predicted alone.
+    model_bytes : int
+        Size of the trained model.
+    fit_seconds : float
+        Time of the fit, with one thread.
+    source_seconds : float
+        Time of the SVM's fit before it, if the method starts from the SVM.
+    detail : str
+        Size of the model in words.
+    turns : int
+        Number of turns of each method.
+    versions, computer : str
+        Versions of the packages; processor and SIMD level.
+    run : str
+        Time at which this round of turns began: times of one run may be compared.
+    """
+
+    dataset: str
+    method: str
+    threads: int
+    n_train: int
+    n_test: int
+    n_features: int
+    n_classes: int
+    seed: int
+    accuracy: float
+    uncertainty_coefficient: float
+    agreement: float
+    microseconds_per_row: float | None
+    batch_rows: int | None
+    cpu_share: float | None
+    microseconds_single_row: float
+    model_bytes: int
+    fit_seconds: float
+    source_seconds: float
+    detail: str
+    turns: int
+    versions: str
+    computer: str
+    run: str
+
+    @property
+    def whole_fit_seconds(self) -> float:
+        """Time from the training rows to the model."""
+        return self.fit_seconds + self.source_seconds
 
 
 @dataclass(frozen=True, eq=False)
-class Trained:
-    """A trained model."""
+class TrainedModel:
+    """A trained model with its predictions."""
 
-    # Whatever the peer asks.
+    # Whatever the method predicts with.
     model: Any
-    # Shape (n_test,). Its answers to the test rows.
+    # Shape (n_test,). Its predictions for the test rows.
     labels: Labels
-    # How long the training took.
     fit_seconds: float
-    # Size of the model. It is taken here, since arrays that a trained model has once may have
-    # become two when it is read from a file.
+    # Size of the model. It is measured after training, since arrays that a trained model shares
+    # are duplicated when it is read from a file.
     n_bytes: int
 
 
 @dataclass(frozen=True, eq=False)
-class Entrant:
-    """A peer with its trained model, and that of the support vector machine."""
+class TrainedMethod:
+    """A method with its trained model, and that of the SVM."""
 
-    peer: Peer
-    own: Trained
-    source: Trained
+    method: Method
+    own_model: TrainedModel
+    source_model: TrainedModel
 
 
 @dataclass(frozen=True, eq=False)
-class Store:
+class ModelCache:
     """Models by problem, method and versions: in memory and, if there is a folder, on disk.
 
     The files are pickles: use a folder that only you write to.
@@ -58,250 +130,286 @@ class Store:
     Parameters
     ----------
     folder : Path or None, default=None
-        Where files go; None keeps models in memory only.
+        Folder of the files; None caches models in memory only.
     """
 
     folder: Path | None = None
-    recent: dict[tuple[str, str], Trained] = field(default_factory=dict)
+    recent: dict[tuple[str, str], TrainedModel] = field(default_factory=dict)
 
-    def trained(self, problem: Problem, peer: Peer, source: Any) -> Trained:
-        """Return the trained model of a peer, from the store if it is there.
+    def trained(self, problem: Problem, method: Method, source: Any) -> TrainedModel:
+        """Return the trained model of a method, from the cache if it is there.
 
         Parameters
         ----------
         problem : Problem
-            What it is trained for.
-        peer : Peer
+            Training and test rows.
+        method : Method
             The method.
         source : object or None
-            The trained support vector machine, for a peer that starts from it.
+            The trained SVM, for a method that starts from it.
 
         Returns
         -------
-        Trained
-            Model, answers and time.
+        TrainedModel
+            Model, predictions and time.
         """
-        key = (problem.fingerprint, peer.model_name)
+        key = (problem.fingerprint, method.model_name)
         if key not in self.recent:
-            path = self._path(problem, peer)
-            self.recent[key] = _load_or(path, lambda: train(problem, peer, source))
+            path = self._path(problem, method)
+            self.recent[key] = _load_or_train(path, lambda: train(problem, method, source))
         return self.recent[key]
 
-    def forget(self) -> None:
-        """Drop what is in memory: models of another problem are not needed any more."""
+    def clear_memory(self) -> None:
+        """Drop the models in memory: another problem does not need them."""
         self.recent.clear()
 
-    def _path(self, problem: Problem, peer: Peer) -> Path | None:
-        """Return the file of a model, None where none is kept."""
-        if self.folder is None or not peer.is_good_enough:
+    def _path(self, problem: Problem, method: Method) -> Path | None:
+        """Return the file of a model, None where it is not stored."""
+        if self.folder is None or not method.is_cacheable:
             return None
-        digest = joblib.hash((FORMAT, problem.fingerprint, package_versions(peer.package)))
-        return self.folder / f"{problem.name}-{peer.model_name}-{digest[:12]}.joblib"
+        digest = joblib.hash((CACHE_FORMAT, problem.fingerprint, package_versions(method.package)))
+        return self.folder / f"{problem.name}-{method.model_name}-{digest[:12]}.joblib"
 
 
 def run_benchmark(
     problem: Problem,
-    peers: Sequence[Peer],
+    methods: Sequence[Method],
     *,
     threads: Sequence[int],
     output: Path,
-    store: Store,
-    effort: Effort,
+    cache: ModelCache,
+    budget: TimingBudget,
     is_again: bool = False,
-    say: Callable[[str], None] = print,
+    log: Callable[[str], None] = print,
 ) -> list[str]:
-    """Measure the peers on one problem, and add the rows to a file.
+    """Measure methods on one problem, and append the rows to a file.
 
-    What the file has already, from the same versions on the same machine, is not measured again.
+    Rows that the file has, from the same versions on the same computer, are not measured again.
 
     Parameters
     ----------
     problem : Problem
-        What they compete on.
-    peers : sequence of Peer
-        Who takes part. One that cannot is left out and named.
+        Training and test rows.
+    methods : sequence of Method
+        Methods to compare. One that cannot be measured is skipped, and the reason logged.
     threads : sequence of int
         Numbers of threads, one round of turns for each.
     output : Path
-        The file of comma-separated values.
-    store : Store
-        Where trained models are kept.
-    effort : Effort
-        How hard to measure.
+        The CSV file.
+    cache : ModelCache
+        Cache of trained models.
+    budget : TimingBudget
+        Turns and rows of the timing.
     is_again : bool, default=False
-        Measure again what the file has.
-    say : callable, default=print
-        Told how far it is.
+        Whether to measure again what the file has.
+    log : callable, default=print
+        Called with a line of progress.
 
     Returns
     -------
     list of str
-        Names of the peers that failed, besides those that are just not installed.
+        Names of the methods that failed, besides those that were skipped.
     """
-    able = _able_peers(problem, peers, say)
-    todo = [n for n in threads if is_again or not _is_done(output, problem, able, n)]
-    if not todo:
-        say(f"{problem.name}: all there already.")
+    able = _without_skipped(problem, methods, log)
+    remaining = [n for n in threads if is_again or not _is_measured(output, problem, able, n)]
+    if not remaining:
+        log(f"{problem.name}: all measured already.")
         return []
     with limit_threads(1):
-        entrants = _train_all(problem, able, store, say)
-    for n_threads in todo:
-        say(f"{problem.name}: {len(entrants)} methods in turns, threads: {n_threads}")
-        append_rows(output, measure(problem, entrants, n_threads=n_threads, effort=effort))
-    store.forget()
-    return sorted({peer.name for peer in able} - {one.peer.name for one in entrants})
+        trained_methods = _train_all(problem, able, cache, log)
+    for n_threads in remaining:
+        log(f"{problem.name}: {len(trained_methods)} methods in turns, threads: {n_threads}")
+        rows = measure(problem, trained_methods, n_threads=n_threads, budget=budget)
+        append_rows(output, rows)
+    cache.clear_memory()
+    return sorted({one.name for one in able} - {one.method.name for one in trained_methods})
 
 
 def measure(
-    problem: Problem, entrants: Sequence[Entrant], *, n_threads: int, effort: Effort
-) -> list[Row]:
+    problem: Problem,
+    trained_methods: Sequence[TrainedMethod],
+    *,
+    n_threads: int,
+    budget: TimingBudget,
+) -> list[BenchmarkRow]:
     """Time trained models in turns.
 
     Parameters
     ----------
     problem : Problem
-        What they were trained for.
-    entrants : sequence of Entrant
-        Peers with their models.
+        Training and test rows.
+    trained_methods : sequence of TrainedMethod
+        Methods with their models.
     n_threads : int
-        Threads that a prediction may use.
-    effort : Effort
-        How hard to measure.
+        Most threads of a prediction.
+    budget : TimingBudget
+        Turns and rows of the timing.
 
     Returns
     -------
-    list of Row
-        One for each entrant.
+    list of BenchmarkRow
+        One for each method.
     """
     run = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    take_turns = partial(time_in_turns, n_turns=effort.n_turns, turn_seconds=effort.turn_seconds)
+    take_turns = partial(time_in_turns, n_turns=budget.n_turns, turn_seconds=budget.turn_seconds)
     with limit_threads(n_threads):
-        batches = [_batch(one, problem, n_threads, effort.batch_rows) for one in entrants]
-        many = take_turns([call for call, _ in batches])
-        single = take_turns([_singles(one, problem, n_threads) for one in entrants])
+        batches = [_batch_call(trained, problem, n_threads, budget) for trained in trained_methods]
+        batch_timings = take_turns([call for call, _ in batches])
+        calls = [_single_row_call(trained, problem, n_threads) for trained in trained_methods]
+        single_timings = take_turns(calls)
     return [
-        Row(
+        BenchmarkRow(
             dataset=problem.name,
             threads=n_threads,
-            turns=effort.n_turns,
-            machine=machine(),
+            turns=budget.n_turns,
+            computer=machine(),
             run=run,
-            **_skill(one, problem),
-            **_batch_columns(timing, n_rows),
-            microseconds_one_row=1e6 * alone.seconds / N_SINGLE,
+            **_skill_columns(trained, problem),
+            **_batch_columns(batch_timing, n_rows),
+            microseconds_single_row=1e6 * single_timing.seconds / N_SINGLE,
         )
-        for one, (_, n_rows), timing, alone in zip(entrants, batches, many, single, strict=True)
+        for trained, (_, n_rows), batch_timing, single_timing in zip(
+            trained_methods, batches, batch_timings, single_timings, strict=True
+        )
     ]
 
 
-def _able_peers(problem: Problem, peers: Sequence[Peer], say: Callable[[str], None]) -> list[Peer]:
-    """Leave out who cannot take part, and name them."""
-    objections = {peer.name: peer.objection(problem) for peer in peers}
-    for name, objection in objections.items():
-        if objection:
-            say(f"{problem.name}: {name} is left out: {objection}")
-    return [peer for peer in peers if not objections[peer.name]]
+def latest_runs(rows: Sequence[BenchmarkRow]) -> list[BenchmarkRow]:
+    """Keep the last run of each dataset and number of threads.
+
+    Parameters
+    ----------
+    rows : sequence of BenchmarkRow
+        Of any number of runs, the earliest first.
+
+    Returns
+    -------
+    list of BenchmarkRow
+        Rows whose times may be compared.
+    """
+    last_run = {(row.dataset, row.threads): row.run for row in rows}
+    return [row for row in rows if row.run == last_run[row.dataset, row.threads]]
 
 
-def _is_done(output: Path, problem: Problem, peers: Sequence[Peer], n_threads: int) -> bool:
-    """Tell whether the file has the same measurements already."""
+def _without_skipped(
+    problem: Problem, methods: Sequence[Method], log: Callable[[str], None]
+) -> list[Method]:
+    """Leave out methods that cannot be measured, and log why."""
+    reasons = {method.name: method.reason_to_skip(problem) for method in methods}
+    for name, reason in reasons.items():
+        if reason:
+            log(f"{problem.name}: {name} is skipped: {reason}")
+    return [method for method in methods if not reasons[method.name]]
+
+
+def _is_measured(output: Path, problem: Problem, methods: Sequence[Method], n_threads: int) -> bool:
+    """Return whether the last run in the file has the same measurements of all methods."""
     common = {"dataset": problem.name, "threads": n_threads, "seed": problem.seed}
-    common |= {"machine": machine(), **problem.sizes}
-    wanted = [
-        common | {"method": one.name, "versions": package_versions(one.package)} for one in peers
-    ]
-    return is_measured(read_rows(output), wanted)
+    common |= {"computer": machine(), **problem.sizes}
+    rows = latest_runs(read_rows(output, BenchmarkRow))
+    return all(
+        _has_values(rows, common | {"method": one.name, "versions": package_versions(one.package)})
+        for one in methods
+    )
+
+
+def _has_values(rows: Iterable[BenchmarkRow], values: dict[str, Any]) -> bool:
+    """Return whether a row has all these values."""
+    return any(all(getattr(row, name) == value for name, value in values.items()) for row in rows)
 
 
 def _train_all(
-    problem: Problem, peers: Sequence[Peer], store: Store, say: Callable[[str], None]
-) -> list[Entrant]:
-    """Train everybody; one that fails is left out and named."""
-    source = store.trained(problem, SVC_PEER, None)
-    entrants = []
-    for peer in peers:
-        say(f"{problem.name}: training {peer.name}")
+    problem: Problem, methods: Sequence[Method], cache: ModelCache, log: Callable[[str], None]
+) -> list[TrainedMethod]:
+    """Train all methods; one that fails is left out and logged."""
+    source = cache.trained(problem, SVC_METHOD, None)
+    trained_methods = []
+    for method in methods:
+        log(f"{problem.name}: training {method.name}")
         try:
-            own = store.trained(problem, peer, source.model)
-        except Exception as error:  # whatever a foreign library raises, the others go on
-            say(f"{problem.name}: {peer.name} failed: {type(error).__name__}: {error}")
+            trained = cache.trained(problem, method, source.model)
+        except Exception as error:  # whatever another library raises, the other methods go on
+            log(f"{problem.name}: {method.name} failed: {type(error).__name__}: {error}")
             continue
-        entrants.append(Entrant(peer, own, source))
-    return entrants
+        trained_methods.append(TrainedMethod(method, trained, source))
+    return trained_methods
 
 
-def _batch(
-    one: Entrant, problem: Problem, n_threads: int, n_wanted: int
-) -> tuple[Callable[[], Any], int | None]:
-    """Prepare the question about many rows, and tell how many; no rows for who takes none."""
-    ask = one.peer.ask(one.own.model, n_threads)
-    if ask is None:
-        return lambda: None, None
-    rows = _repeated(one.peer.rows(problem), n_wanted)
-    n_rows = affordable_rows(ask, rows, seconds=BATCH_SECONDS)
-    return lambda: ask(rows[:n_rows]), n_rows
-
-
-def _singles(one: Entrant, problem: Problem, n_threads: int) -> Callable[[], None]:
-    """Prepare the questions about single rows."""
-    ask = one.peer.ask_one(one.own.model, n_threads)
-    rows = one.peer.single_rows(_repeated(one.peer.rows(problem)[:N_SINGLE], N_SINGLE))
-
-    def ask_each() -> None:
-        for row in rows:
-            ask(row)
-
-    ask_each()
-    return ask_each
-
-
-def _skill(one: Entrant, problem: Problem) -> dict[str, Any]:
-    """Return the columns that do not depend on time or threads."""
-    truth, labels = problem.y_test, one.own.labels
-    return {
-        **problem.sizes,
-        "method": one.peer.name,
-        "seed": problem.seed,
-        "accuracy": float(accuracy_score(truth, labels)),
-        "uncertainty_coefficient": float(uncertainty_coefficient(truth, labels)),
-        "agreement": float(agreement(one.source.labels, labels)),
-        "model_bytes": one.own.n_bytes,
-        "fit_seconds": one.own.fit_seconds,
-        "source_seconds": one.source.fit_seconds if one.peer.needs_source else 0.0,
-        "detail": one.peer.detail(one.own.model),
-        "versions": package_versions(one.peer.package),
-    }
-
-
-def _batch_columns(timing: Timing, n_rows: int | None) -> dict[str, Any]:
-    """Return the columns of a batch, empty for who takes single rows only."""
-    if n_rows is None:
-        return {"microseconds_a_row": None, "batch_rows": None, "cpu_share": None}
-    return {
-        "microseconds_a_row": 1e6 * timing.seconds / n_rows,
-        "batch_rows": n_rows,
-        "cpu_share": timing.cpu_share,
-    }
-
-
-def train(problem: Problem, peer: Peer, source: Any) -> Trained:
-    """Train the model of a peer and let it answer the test rows."""
-    peer.load()
-    rows = peer.training_rows(problem)
+def train(problem: Problem, method: Method, source: Any) -> TrainedModel:
+    """Train the model of a method and predict the test rows."""
+    method.load()
+    rows = method.training_rows(problem)
     start = time.perf_counter()
-    model = peer.fit(problem, rows, source)
+    model = method.fit(problem, rows, source)
     fit_seconds = time.perf_counter() - start
-    return Trained(model, peer.labels(model, problem), fit_seconds, peer.n_bytes(model))
+    return TrainedModel(model, method.labels(model, problem), fit_seconds, method.n_bytes(model))
 
 
-def _load_or(path: Path | None, make: Callable[[], Trained]) -> Trained:
-    """Read a model from its file; make it and write the file where there is none."""
+def _load_or_train(path: Path | None, train_model: Callable[[], TrainedModel]) -> TrainedModel:
+    """Read a model from its file; train it and write the file where there is none."""
     if path is None:
-        return make()
+        return train_model()
     if path.is_file():
         return joblib.load(path)
-    trained = make()
+    trained = train_model()
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_write(path) as stream:
         joblib.dump(trained, stream)
     return trained
+
+
+def _batch_call(
+    trained: TrainedMethod, problem: Problem, n_threads: int, budget: TimingBudget
+) -> tuple[Callable[[], Any], int | None]:
+    """Return the prediction of a batch and its rows; no rows if the method takes single ones."""
+    predict = trained.method.predictor(trained.own_model.model, n_threads)
+    if predict is None:
+        return lambda: None, None
+    rows = repeat_rows(trained.method.rows(problem), budget.batch_rows)
+    n_rows = affordable_rows(predict, rows, seconds=BATCH_SECONDS)
+    return lambda: predict(rows[:n_rows]), n_rows
+
+
+def _single_row_call(
+    trained: TrainedMethod, problem: Problem, n_threads: int
+) -> Callable[[], None]:
+    """Return the prediction of single rows, one after the other."""
+    predict = trained.method.single_row_predictor(trained.own_model.model, n_threads)
+    test_rows = trained.method.rows(problem)[:N_SINGLE]
+    rows = trained.method.single_rows(repeat_rows(test_rows, N_SINGLE))
+
+    def predict_each() -> None:
+        for row in rows:
+            predict(row)
+
+    predict_each()
+    return predict_each
+
+
+def _skill_columns(trained: TrainedMethod, problem: Problem) -> dict[str, Any]:
+    """Return the columns that do not depend on time or threads."""
+    truth, labels = problem.y_test, trained.own_model.labels
+    return {
+        **problem.sizes,
+        "method": trained.method.name,
+        "seed": problem.seed,
+        "accuracy": float(accuracy_score(truth, labels)),
+        "uncertainty_coefficient": float(uncertainty_coefficient(truth, labels)),
+        "agreement": float(agreement(trained.source_model.labels, labels)),
+        "model_bytes": trained.own_model.n_bytes,
+        "fit_seconds": trained.own_model.fit_seconds,
+        "source_seconds": trained.source_model.fit_seconds if trained.method.needs_source else 0.0,
+        "detail": trained.method.detail(trained.own_model.model),
+        "versions": package_versions(trained.method.package),
+    }
+
+
+def _batch_columns(timing: Timing, n_rows: int | None) -> dict[str, Any]:
+    """Return the columns of a batch, empty for a method that takes single rows only."""
+    if n_rows is None:
+        return {"microseconds_per_row": None, "batch_rows": None, "cpu_share": None}
+    return {
+        "microseconds_per_row": 1e6 * timing.seconds / n_rows,
+        "batch_rows": n_rows,
+        "cpu_share": timing.cpu_share,
+    }

@@ -1,16 +1,17 @@
 """The paper's figures."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from limes.plotting import COLOURS, new_figure
-from limes.research.paper.plan import WHOLE
+from limes.research.paper.plan import WHOLE, TrialRow
 from limes.research.paper.printed import DATASETS
-from limes.research.paper.rows import Row, parse_cell, read_csv, select
-from limes.research.paper.table import Spread, by_setting, fit_line, fit_power_law, spread_of
+from limes.research.results import select
+from limes.research.table import Spread, spread_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,9 +20,9 @@ if TYPE_CHECKING:
 BLUE, ORANGE, GREEN, PURPLE = COLOURS[:4]
 DPI = 150
 # Fits of times leave out sizes at which the call itself takes most of the time.
-LEAST_SUPPORT, LEAST_BORDERS = 20, 50
-# With fewer training rows the number of support vectors grows more slowly: almost all are needed.
-LEAST_TRAINING = 100
+MIN_SUPPORT, MIN_BORDERS = 20, 50
+# With fewer training rows almost all are support vectors, and the number grows more slowly.
+MIN_TRAINING = 100
 SKILLS = (("accuracy", "accuracy", "-"), ("uncertainty_coefficient", "U.C.", "--"))
 PLURALS = {
     "class 1": "rows of class 1",
@@ -29,11 +30,11 @@ PLURALS = {
     "support vector": "support vectors",
 }
 N_COLUMNS = 3
-# Okabe and Ito's colours, which colour-blind readers can tell apart, and shapes besides.
+# Okabe and Ito's colours, which colour-blind readers can distinguish, and different markers.
 STYLES: dict[str, dict[str, Any]] = {
     "linear": {"color": "#7F7F7F", "marker": "X", "label": "linear"},
     "svm": {"color": "#000000", "marker": "s", "label": "SVM (LIBSVM)"},
-    "exact": {"color": "#000000", "marker": "D", "label": "SVM, summed in limes' core"},
+    "core": {"color": "#000000", "marker": "D", "label": "SVM, summed in limes' core"},
     "borders": {"color": "#0072B2", "marker": "o", "label": "borders, the paper's mode"},
     "limes": {"color": "#D55E00", "marker": "*", "label": "limes, default settings"},
     "agf": {"color": "#CC79A7", "marker": "P", "label": "AGF"},
@@ -46,16 +47,16 @@ SUBSAMPLED: dict[str, Any] = {
     "marker": ".",
     "label": "SVM on fewer rows",
 }
-# What explains less than this share of the best is named at the foot of its panel.
-LEAST_SHARE = 0.6
-COLUMNS = ["kind", "x", "y"]
+# Methods with less than this share of the best skill are labelled at the edge of their panel.
+MIN_SKILL_SHARE = 0.6
 
 
-class Point(NamedTuple):
-    """One point: a row of "class 1" or "class 2", a "support vector", or of a border.
+@dataclass(frozen=True)
+class FigurePoint:
+    """A point in the plane of the sample classes.
 
-    The border from the definition of the classes is called "true border", that from the support
-    vector machine "SVM border".
+    Its kind is "class 1" or "class 2" for a row, "support vector", "true border" for a point of
+    the border from the class definitions, or "SVM border".
     """
 
     kind: str
@@ -63,8 +64,24 @@ class Point(NamedTuple):
     y: float
 
 
-def save_figures(rows: Sequence[Row], points: Sequence[Point], folder: Path) -> list[Path]:
-    """Draw all figures that there are rows for."""
+class PowerLaw(NamedTuple):
+    """y = factor x^exponent."""
+
+    exponent: float
+    factor: float
+
+
+class Line(NamedTuple):
+    """y = intercept + slope x."""
+
+    slope: float
+    intercept: float
+
+
+def save_figures(
+    rows: Sequence[TrialRow], points: Sequence[FigurePoint], folder: Path
+) -> list[Path]:
+    """Draw all figures that there are rows or points for."""
     folder.mkdir(parents=True, exist_ok=True)
     growth = select(rows, experiment="training")
     borders = select(rows, experiment="borders")
@@ -74,7 +91,7 @@ def save_figures(rows: Sequence[Row], points: Sequence[Point], folder: Path) -> 
         ("skill_borders", draw_skill_by_borders, (borders,)),
         ("support_growth", draw_support_growth, (growth,)),
         ("skill_training", draw_skill_by_training, (growth,)),
-        ("svm_time", draw_machine_time, (growth,)),
+        ("svm_time", draw_svm_time, (growth,)),
         ("borders_time", draw_border_time, (borders,)),
         ("break_even", draw_break_even, (growth, borders)),
     ]
@@ -89,7 +106,7 @@ def save_figures(rows: Sequence[Row], points: Sequence[Point], folder: Path) -> 
     return paths
 
 
-def draw_support_vectors(points: Sequence[Point], ax: "Axes") -> None:
+def draw_support_vectors(points: Sequence[FigurePoint], ax: "Axes") -> None:
     """Draw rows of the sample classes, support vectors, and the true border."""
     _draw_classes(points, ax)
     _scatter(points, "support vector", ax, s=34, facecolors="none", edgecolors="black", lw=0.8)
@@ -97,42 +114,42 @@ def draw_support_vectors(points: Sequence[Point], ax: "Axes") -> None:
     _frame_plane(ax)
 
 
-def draw_borders(points: Sequence[Point], ax: "Axes") -> None:
-    """Draw the border from the class definitions and that from the machine."""
+def draw_borders(points: Sequence[FigurePoint], ax: "Axes") -> None:
+    """Draw the border from the class definitions and that of the SVM."""
     _draw_classes(points, ax)
     _scatter(points, "true border", ax, s=6, color=GREEN, marker="o")
     _scatter(points, "SVM border", ax, s=14, color="black", marker="x", lw=0.8)
     _frame_plane(ax)
 
 
-def draw_skill_by_borders(rows: Sequence[Row], ax: "Axes") -> None:
+def draw_skill_by_borders(rows: Sequence[TrialRow], ax: "Axes") -> None:
     """Draw skill against the number of border points, from both sources."""
     styles = {"true-borders": (BLUE, "o", "class definitions"), "borders": (ORANGE, "s", "SVM")}
     for column, name, line in SKILLS:
         for method, (colour, marker, source) in styles.items():
-            found = by_setting(select(rows, method=method), column)
+            skills = by_setting(select(rows, method=method), column)
             style = {"color": colour, "marker": marker, "linestyle": line}
-            _draw_spread(found, ax, f"{name}, from the {source}", **style)
+            _draw_spread(skills, ax, f"{name}, from the {source}", **style)
     ax.axvline(20, color="0.6", linewidth=0.8, linestyle=":")
     ax.annotate(" 20 points", (20, 0.02), color="0.35", fontsize="small")
     ax.set(xscale="log", xlabel="border points (logarithmic)", ylabel="skill", ylim=(0, 1))
     _finish(ax, f"Skill against border points, {_trials(rows)}", loc="lower right")
 
 
-def draw_support_growth(rows: Sequence[Row], ax: "Axes") -> None:
+def draw_support_growth(rows: Sequence[TrialRow], ax: "Axes") -> None:
     """Draw the number of support vectors against training rows, with the fitted power law."""
-    found = by_setting(rows, "n_support")
+    n_support = by_setting(rows, "n_support")
     law = support_law(rows)
-    _draw_spread(found, ax, "SVM", color=BLUE, marker="o", linestyle="none")
-    x = np.array([LEAST_TRAINING, max(found)])
+    _draw_spread(n_support, ax, "SVM", color=BLUE, marker="o", linestyle="none")
+    x = np.array([MIN_TRAINING, max(n_support)])
     label = f"fit: {law.factor:.2f} · rows^{law.exponent:.2f}  (paper: 0.38 · rows^0.94)"
     ax.plot(x, law.factor * x**law.exponent, color="black", linewidth=1, label=label)
     ax.set(xscale="log", yscale="log", xlabel="training rows", ylabel="support vectors")
     _finish(ax, f"Support vectors grow with the training rows, {_trials(rows)}", loc="upper left")
 
 
-def draw_skill_by_training(rows: Sequence[Row], ax: "Axes") -> None:
-    """Draw skill of the machine against training rows."""
+def draw_skill_by_training(rows: Sequence[TrialRow], ax: "Axes") -> None:
+    """Draw the skill of the SVM against training rows."""
     for (column, name, line), colour in zip(SKILLS, (BLUE, ORANGE), strict=True):
         style = {"color": colour, "marker": "o", "linestyle": line}
         _draw_spread(by_setting(rows, column), ax, name, **style)
@@ -140,30 +157,30 @@ def draw_skill_by_training(rows: Sequence[Row], ax: "Axes") -> None:
     _finish(ax, f"Skill of the SVM against training rows, {_trials(rows)}", loc="lower right")
 
 
-def draw_machine_time(rows: Sequence[Row], ax: "Axes") -> None:
-    """Draw the time of a row against support vectors, with a fitted line."""
-    x, y = machine_times(rows)
+def draw_svm_time(rows: Sequence[TrialRow], ax: "Axes") -> None:
+    """Draw the time per row against support vectors, with a fitted line."""
+    x, y = svm_times(rows)
     _draw_time(x, y, fit_line(x, y), ax, BLUE, "support vectors")
     _finish(ax, "Time of the SVM (LIBSVM through scikit-learn)", loc="upper left")
 
 
-def draw_border_time(rows: Sequence[Row], ax: "Axes") -> None:
-    """Draw the time of a row against border points, with a fitted line."""
+def draw_border_time(rows: Sequence[TrialRow], ax: "Axes") -> None:
+    """Draw the time per row against border points, with a fitted line."""
     x, y = border_times(rows)
     _draw_time(x, y, fit_line(x, y), ax, ORANGE, "border points")
     _finish(ax, "Time of borders in the paper's mode", loc="upper left")
 
 
-def draw_break_even(growth: Sequence[Row], borders: Sequence[Row], ax: "Axes") -> None:
-    """Draw how many border points take as long as so many support vectors."""
-    machine_sizes, times = machine_times(growth)
-    border_sizes, border_seconds = border_times(borders)
-    machine, fast = fit_line(machine_sizes, times), fit_line(border_sizes, border_seconds)
-    x = np.geomspace(LEAST_SUPPORT, 10_000, 400)
-    y = (machine.intercept - fast.intercept + machine.slope * x) / fast.slope
-    limits = max(machine_sizes), max(border_sizes)
+def draw_break_even(growth: Sequence[TrialRow], borders: Sequence[TrialRow], ax: "Axes") -> None:
+    """Draw how many border points take as long as a number of support vectors."""
+    svm_sizes, svm_microseconds = svm_times(growth)
+    border_sizes, border_microseconds = border_times(borders)
+    svm, fast = fit_line(svm_sizes, svm_microseconds), fit_line(border_sizes, border_microseconds)
+    x = np.geomspace(MIN_SUPPORT, 10_000, 400)
+    y = (svm.intercept - fast.intercept + svm.slope * x) / fast.slope
+    limits = max(svm_sizes), max(border_sizes)
     is_timed = (x <= limits[0]) & (y <= limits[1])
-    label = f"ours: about {machine.slope / fast.slope:.0f} points a support vector"
+    label = f"ours: about {svm.slope / fast.slope:.0f} points per support vector"
     ax.plot(x, y, "--", color=BLUE, linewidth=1.5, label=f"{label} (dashed: extrapolated)")
     ax.plot(x, np.where(is_timed, y, np.nan), color=BLUE, linewidth=3)
     ax.plot(x, 3 * x, color="black", linewidth=1, linestyle=":", label="the paper's rule: 3")
@@ -172,31 +189,31 @@ def draw_break_even(growth: Sequence[Row], borders: Sequence[Row], ax: "Axes") -
     words = f"timed: up to {limits[1]:.0f} points, {limits[0]:.0f} support vectors"
     ax.plot(*timed, color=ORANGE, linewidth=1.5, linestyle="-.", label=words)
     ax.set(xscale="log", yscale="log", xlabel="support vectors", ylabel="border points")
-    # The legend stands above the lines.
+    # Leaves space for the legend above the lines.
     ax.set_ylim(x.min(), 100 * y.max())
     _finish(ax, "Equal times, two features, two classes", loc="upper left")
 
 
-def support_law(rows: Sequence[Row]) -> Any:
+def support_law(rows: Sequence[TrialRow]) -> PowerLaw:
     """Fit the power law of the number of support vectors."""
-    found = by_setting([row for row in rows if row.n_train >= LEAST_TRAINING], "n_support")
-    return fit_power_law(list(found), [one.mean for one in found.values()])
+    n_support = by_setting([row for row in rows if row.n_train >= MIN_TRAINING], "n_support")
+    return fit_power_law(list(n_support), [value.mean for value in n_support.values()])
 
 
-def machine_times(rows: Sequence[Row]) -> tuple[list[float], list[float]]:
-    """Return support vectors, and microseconds a row."""
-    kept = [row for row in rows if (row.n_support or 0) >= LEAST_SUPPORT]
-    return _times(kept, "n_support")
+def svm_times(rows: Sequence[TrialRow]) -> tuple[list[float], list[float]]:
+    """Return support vectors, and microseconds per row."""
+    large = [row for row in rows if (row.n_support or 0) >= MIN_SUPPORT]
+    return _times(large, "n_support")
 
 
-def border_times(rows: Sequence[Row]) -> tuple[list[float], list[float]]:
-    """Return border points, and microseconds a row."""
-    kept = [row for row in rows if (row.n_borders or 0) >= LEAST_BORDERS]
-    return _times(kept, "n_borders")
+def border_times(rows: Sequence[TrialRow]) -> tuple[list[float], list[float]]:
+    """Return border points, and microseconds per row."""
+    large = [row for row in rows if (row.n_borders or 0) >= MIN_BORDERS]
+    return _times(large, "n_borders")
 
 
-def _times(rows: Sequence[Row], column: str) -> tuple[list[float], list[float]]:
-    """Return sizes and the least time of a row over the trials, for each setting."""
+def _times(rows: Sequence[TrialRow], column: str) -> tuple[list[float], list[float]]:
+    """Return sizes and the shortest time per row over the trials, for each setting."""
     sizes, times = [], []
     for setting, size in by_setting(rows, column).items():
         seconds = [row.test_seconds / row.n_test for row in rows if row.setting == setting]
@@ -205,40 +222,92 @@ def _times(rows: Sequence[Row], column: str) -> tuple[list[float], list[float]]:
     return sizes, times
 
 
+def by_setting(rows: Sequence[TrialRow], column: str) -> dict[float, Spread]:
+    """Return mean and spread of a column for each setting, in ascending order."""
+    settings = sorted({row.setting for row in rows if row.setting is not None})
+    values = {
+        setting: spread_of([row for row in rows if row.setting == setting], column)
+        for setting in settings
+    }
+    return {setting: value for setting, value in values.items() if value is not None}
+
+
+def saturation(skills: dict[float, Spread], *, share: float = 0.98) -> float:
+    """Return the first setting from which on the skill stays near its maximum.
+
+    Examples
+    --------
+    >>> saturation({1.0: Spread(0.2), 10.0: Spread(0.5), 100.0: Spread(0.5)})
+    10.0
+    """
+    limit = share * max(skill.mean for skill in skills.values())
+    low = [setting for setting, skill in skills.items() if skill.mean < limit]
+    return min(setting for setting in skills if setting > max(low, default=-np.inf))
+
+
+def fit_power_law(x: Sequence[float], y: Sequence[float]) -> PowerLaw:
+    """Fit a power law, by least squares of the logarithms.
+
+    Examples
+    --------
+    >>> law = fit_power_law([1, 2, 4], [3, 12, 48])
+    >>> round(law.exponent, 6), round(law.factor, 6)
+    (2.0, 3.0)
+    """
+    exponent, logarithm = np.polyfit(np.log(x), np.log(y), 1)
+    return PowerLaw(float(exponent), float(np.exp(logarithm)))
+
+
+def fit_line(x: Sequence[float], y: Sequence[float]) -> Line:
+    """Fit a straight line by least squares of the relative differences.
+
+    Otherwise the times of large models would determine the fit alone, and the intercept would be
+    noise.
+
+    Examples
+    --------
+    >>> line = fit_line([1, 2, 3], [5, 7, 9])
+    >>> round(line.slope, 6), round(line.intercept, 6)
+    (2.0, 3.0)
+    """
+    slope, intercept = np.polyfit(x, y, 1, w=1 / np.asarray(y, dtype=np.float64))
+    return Line(float(slope), float(intercept))
+
+
 def _draw_time(
-    x: list[float], y: list[float], line: Any, ax: "Axes", colour: str, what: str
+    x: list[float], y: list[float], line: Line, ax: "Axes", colour: str, what: str
 ) -> None:
     """Draw times and the line fitted to them."""
-    ax.plot(x, y, "o", color=colour, label="least of the trials")
+    ax.plot(x, y, "o", color=colour, label="shortest of the trials")
     ends = np.geomspace(min(x), max(x), 50)
     law = f"{line.intercept:.3g} µs + {1e3 * line.slope:.3g} ns · {what}"
     label = f"fit from {min(x):.0f} to {max(x):.0f}, not extrapolated: {law}"
     ax.plot(ends, line.intercept + line.slope * ends, color="black", linewidth=1, label=label)
-    ax.set(xscale="log", yscale="log", xlabel=what, ylabel="microseconds a row, in a batch")
+    ax.set(xscale="log", yscale="log", xlabel=what, ylabel="microseconds per row, in a batch")
 
 
-def _draw_spread(found: dict[float, Spread], ax: "Axes", label: str, **style: Any) -> None:
+def _draw_spread(values: dict[float, Spread], ax: "Axes", label: str, **style: Any) -> None:
     """Draw means with their standard deviations."""
-    means = [one.mean for one in found.values()]
-    errors = [one.std or 0.0 for one in found.values()]
-    ax.errorbar(list(found), means, errors, label=label, capsize=2, markersize=5, **style)
+    means = [value.mean for value in values.values()]
+    errors = [value.std or 0.0 for value in values.values()]
+    ax.errorbar(list(values), means, errors, label=label, capsize=2, markersize=5, **style)
 
 
-def _draw_classes(points: Sequence[Point], ax: "Axes") -> None:
+def _draw_classes(points: Sequence[FigurePoint], ax: "Axes") -> None:
     """Draw the rows of both classes."""
     _scatter(points, "class 1", ax, s=16, color=ORANGE, marker="^", alpha=0.7, lw=0)
     _scatter(points, "class 2", ax, s=14, color=BLUE, marker="o", alpha=0.7, lw=0)
 
 
-def _scatter(points: Sequence[Point], kind: str, ax: "Axes", **style: Any) -> None:
+def _scatter(points: Sequence[FigurePoint], kind: str, ax: "Axes", **style: Any) -> None:
     """Draw the points of one kind."""
-    found = [point for point in points if point.kind == kind]
-    label = kind if "border" in kind else f"{len(found)} {PLURALS[kind]}"
-    ax.scatter([one.x for one in found], [one.y for one in found], label=label, **style)
+    shown = [point for point in points if point.kind == kind]
+    label = kind if "border" in kind else f"{len(shown)} {PLURALS[kind]}"
+    ax.scatter([point.x for point in shown], [point.y for point in shown], label=label, **style)
 
 
 def _frame_plane(ax: "Axes") -> None:
-    """Finish a picture of the plane of the sample classes."""
+    """Add axes and legend to a figure of the plane of the sample classes."""
     ax.set(xlabel="first feature", ylabel="second feature", aspect="equal")
     ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize="small")
 
@@ -250,8 +319,8 @@ def _finish(ax: Any, title: str, *, loc: str) -> None:
     ax.legend(loc=loc, fontsize="small", framealpha=0.9)
 
 
-def _trials(rows: Sequence[Row]) -> str:
-    """Say how many trials the means are of."""
+def _trials(rows: Sequence[TrialRow]) -> str:
+    """Return how many trials the means are of."""
     return f"{len({row.seed for row in rows})} trials"
 
 
@@ -261,8 +330,8 @@ def _save(figure: Any, path: Path) -> Path:
     return path
 
 
-def draw_overview(rows: Sequence[Row]) -> Any:
-    """Draw one panel a dataset, a mark a method; the SVM on fewer rows is a line."""
+def draw_overview(rows: Sequence[TrialRow]) -> Any:
+    """Draw a panel per dataset, a mark per method; the SVM on fewer rows is a line."""
     names = [name for name in DATASETS if select(rows, experiment="results", dataset=name)]
     if not names:
         return None
@@ -270,59 +339,64 @@ def draw_overview(rows: Sequence[Row]) -> Any:
     figure = new_figure(figsize=(3.6 * N_COLUMNS, 2.5 * n_lines), layout="constrained")
     panels = figure.subplots(n_lines, N_COLUMNS, squeeze=False).ravel()
     for name, ax in zip(names, panels, strict=False):
-        found = select(rows, dataset=name)
-        draw_dataset(found, ax)
-        part = " (part)" if select(found, part="part") else ""
+        dataset_rows = select(rows, dataset=name)
+        draw_dataset(dataset_rows, ax)
+        part = " (part)" if select(dataset_rows, part="part") else ""
         ax.set_title(f"{name}{part}", fontsize="medium")
     for ax in panels[len(names) :]:
         ax.axis("off")
     _add_legend(panels[: len(names)], panels[len(names)])
-    figure.supxlabel("microseconds a row, in a batch, one thread (logarithmic)")
+    figure.supxlabel("microseconds per row, in a batch, one thread (logarithmic)")
     figure.supylabel("uncertainty coefficient")
     return figure
 
 
-def draw_dataset(rows: Sequence[Row], ax: "Axes") -> None:
+def draw_dataset(rows: Sequence[TrialRow], ax: "Axes") -> None:
     """Draw all methods on one dataset."""
     marks = _marks(rows)
-    fewer = select(rows, method="subsampled")
-    fractions = sorted({row.setting or 0.0 for row in fewer}, reverse=True)
-    tried = [select(fewer, setting=one) for one in fractions]
-    whole = select(rows, experiment="results", method=WHOLE)
-    curve = [_mean_mark(group) for group in (whole, *tried) if group]
-    best = max(skill for _, skill in marks.values())
-    kept = [mark for mark in curve if mark[1] >= LEAST_SHARE * best]
-    ax.plot(*zip(*kept, strict=True), **SUBSAMPLED, zorder=2) if len(kept) > 1 else None
+    least = MIN_SKILL_SHARE * max(skill for _, skill in marks.values())
+    curve = [mark for mark in _subsampled_curve(rows) if mark[1] >= least]
+    if len(curve) > 1:
+        ax.plot(*zip(*curve, strict=True), **SUBSAMPLED, zorder=2)
     for name, (time, skill) in marks.items():
-        if skill >= LEAST_SHARE * best:
+        if skill >= least:
             size = 12 if STYLES[name]["marker"] == "*" else 7
             ax.plot(time, skill, **STYLES[name], linestyle="none", markersize=size, zorder=3)
     ax.set_xscale("log")
     ax.margins(0.12)
     ax.grid(alpha=0.25, linewidth=0.6)
     ax.tick_params(labelsize="small")
-    _name_at_foot({name: mark for name, mark in marks.items() if mark[1] < LEAST_SHARE * best}, ax)
+    _label_at_edge({name: mark for name, mark in marks.items() if mark[1] < least}, ax)
 
 
-def _marks(rows: Sequence[Row]) -> dict[str, tuple[float, float]]:
-    """Return microseconds a row and skill of each method."""
+def _subsampled_curve(rows: Sequence[TrialRow]) -> list[tuple[float, float]]:
+    """Return microseconds per row and skill of SVMs on all rows, then on fewer and fewer."""
+    fewer = select(rows, method="subsampled")
+    fractions = sorted({row.setting or 0.0 for row in fewer}, reverse=True)
+    groups = [select(fewer, setting=fraction) for fraction in fractions]
+    whole = select(rows, experiment="results", method=WHOLE)
+    return [_mean_mark(group) for group in (whole, *groups) if group]
+
+
+def _marks(rows: Sequence[TrialRow]) -> dict[str, tuple[float, float]]:
+    """Return microseconds per row and skill of each method."""
     results = select(rows, experiment="results")
-    found = {name: select(results, method=name) for name in STYLES}
-    marks = {name: _mean_mark(group) for name, group in found.items() if group}
-    exact = spread_of(found["svm"], "exact_seconds")
-    if exact:
-        marks["exact"] = (1e6 * exact.mean / found["svm"][0].n_test, marks["svm"][1])
+    trials = {name: select(results, method=name) for name in STYLES}
+    marks = {name: _mean_mark(group) for name, group in trials.items() if group}
+    core_seconds = spread_of(trials["svm"], "core_seconds")
+    if core_seconds:
+        marks["core"] = (1e6 * core_seconds.mean / trials["svm"][0].n_test, marks["svm"][1])
     return marks
 
 
-def _mean_mark(rows: Sequence[Row]) -> tuple[float, float]:
-    """Return mean microseconds a row, and mean skill."""
+def _mean_mark(rows: Sequence[TrialRow]) -> tuple[float, float]:
+    """Return mean microseconds per row, and mean skill."""
     times = [1e6 * row.test_seconds / row.n_test for row in rows]
     skills = [row.uncertainty_coefficient for row in rows]
     return sum(times) / len(times), sum(skills) / len(skills)
 
 
-def _name_at_foot(marks: dict[str, tuple[float, float]], ax: "Axes") -> None:
+def _label_at_edge(marks: dict[str, tuple[float, float]], ax: "Axes") -> None:
     """Write the skill of methods that lie far below the others, with an arrow down."""
     floor = ax.get_ylim()[0]
     for name, (time, skill) in marks.items():
@@ -340,7 +414,7 @@ def _name_at_foot(marks: dict[str, tuple[float, float]], ax: "Axes") -> None:
     ax.set_ylim(bottom=floor)
 
 
-def _add_legend(panels: Sequence["Axes"], place: Any) -> None:
+def _add_legend(panels: Sequence["Axes"], empty_panel: Any) -> None:
     """Put one legend for all panels into an empty one."""
     handles: dict[str, Any] = {}
     for ax in panels:
@@ -348,16 +422,6 @@ def _add_legend(panels: Sequence["Axes"], place: Any) -> None:
             handles.setdefault(label, handle)
     order = [style["label"] for style in STYLES.values()] + [SUBSAMPLED["label"]]
     labels = [label for label in order if label in handles]
-    place.legend(
+    empty_panel.legend(
         [handles[label] for label in labels], labels, loc="center", frameon=False, fontsize="small"
     )
-
-
-def read_points(path: Path) -> list[Point]:
-    """Read points, none where there is no file."""
-    if not path.is_file():
-        return []
-    return [
-        Point(str(line["kind"]), *(parse_cell(line[key] or "", key, place, float) for key in "xy"))
-        for place, line in read_csv(path, [COLUMNS])
-    ]

@@ -4,6 +4,8 @@ import csv
 from functools import cache
 from importlib.resources import files
 
+from limes.research.table import Spread
+
 PrintedRow = dict[str, str]
 
 
@@ -20,8 +22,11 @@ def printed(table: str) -> tuple[PrintedRow, ...]:
     return tuple(csv.DictReader(text.splitlines()))
 
 
-def find_printed(table: str, **wanted: str) -> PrintedRow:
-    """Return the one line with some words, an empty one where the paper has none.
+DATASETS = tuple(line["dataset"] for line in printed("datasets"))
+
+
+def find_printed(table: str, **values: str) -> PrintedRow:
+    """Return the first line with these values, an empty one if the paper has none.
 
     Examples
     --------
@@ -29,12 +34,12 @@ def find_printed(table: str, **wanted: str) -> PrintedRow:
     '1447'
     """
     lines = printed(table)
-    found = (line for line in lines if all(line[key] == word for key, word in wanted.items()))
-    return next(found, {})
+    matching = (line for line in lines if all(line[key] == word for key, word in values.items()))
+    return next(matching, {})
 
 
 def printed_number(line: PrintedRow, column: str) -> float | None:
-    """Return a printed number, None where there is none.
+    """Return a printed number, None if there is none.
 
     Examples
     --------
@@ -45,7 +50,16 @@ def printed_number(line: PrintedRow, column: str) -> float | None:
     return None if word in ("", "-") else float(word)
 
 
-DATASETS = tuple(line["dataset"] for line in printed("datasets"))
+def printed_spread(line: PrintedRow, column: str, std_column: str) -> Spread | None:
+    """Return a printed mean with its standard deviation, None if there is none.
+
+    Examples
+    --------
+    >>> printed_spread({"mean": "0.764", "std": "0.007"}, "mean", "std")
+    Spread(mean=0.764, std=0.007, n_trials=1)
+    """
+    mean = printed_number(line, column)
+    return None if mean is None else Spread(mean, printed_number(line, std_column))
 
 
 def printed_verdict(dataset: str) -> str:
