@@ -425,11 +425,11 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             verbose=self.verbose,
         )
         validation = result.validation
-        predicted = scheme_index(result.judged, validation.rows, n_jobs=self.n_jobs)
+        predicted = scheme_index(result.validated_scheme, validation.rows, n_jobs=self.n_jobs)
         agreement, error = validation.agreement(predicted)
         self.estimator_ = source
         names = getattr(self, "feature_names_in_", None)
-        info = FitInfo(agreement, error, result.placement, result.trials)
+        info = FitInfo(agreement, error, result.placement, result.candidates)
         self._set_model(Model(result.scheme, result.classes, self.n_features_in_, names, info))
         return self
 

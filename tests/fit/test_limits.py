@@ -1,4 +1,4 @@
-"""What is asked of a map is kept, or refused; rows are made where none are given."""
+"""Limits of the user are kept or refused; without X, rows are made from training rows."""
 
 import numpy as np
 import pytest
@@ -28,12 +28,12 @@ def test_a_limit_is_kept_and_used(moons, limit):
     model, X, rows = moons
     fast = limes.accelerate(model, X, random_state=0, **limit)
     ((name, value),) = limit.items()
-    found = fast.cost_ if name == "max_cost" else fast.scheme_.n_bytes
-    assert 0.6 * value < found <= value
+    measured = fast.cost_ if name == "max_cost" else fast.scheme_.n_bytes
+    assert 0.6 * value < measured <= value
     assert np.mean(fast.predict(rows) == model.predict(rows)) > 0.93
 
 
-def test_a_limit_of_time_is_kept(moons):
+def test_a_time_limit_is_kept(moons):
     model, X, _ = moons
     small = limes.accelerate(model, X, scheme="shared", n_borders=16, random_state=0)
     # Without a limit 256 points are selected, which take at least eight times as long as 16.
@@ -43,7 +43,7 @@ def test_a_limit_of_time_is_kept(moons):
     assert microseconds_per_row(fast.scheme_, X) < 2 * limit
 
 
-def test_the_cheapest_that_agrees_enough_is_taken(moons):
+def test_the_cheapest_candidate_with_min_agreement_is_selected(moons):
     model, X, rows = moons
     modest = limes.accelerate(model, X, min_agreement=0.8, random_state=0)
     strict = limes.accelerate(model, X, min_agreement=0.985, random_state=0)
@@ -54,7 +54,7 @@ def test_the_cheapest_that_agrees_enough_is_taken(moons):
     assert np.mean(strict.predict(rows) == model.predict(rows)) > 0.97
 
 
-def test_an_agreement_out_of_reach_is_told(moons):
+def test_a_min_agreement_out_of_reach_warns(moons):
     model, X, _ = moons
     with pytest.warns(UserWarning, match=r"min_agreement=0.999999 is not reached"):
         limes.accelerate(model, X, min_agreement=0.999999, max_cost=30, random_state=0)
@@ -63,7 +63,7 @@ def test_an_agreement_out_of_reach_is_told(moons):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"max_cost": 1}, "max_cost=1: it costs 2"),
+        ({"max_cost": 1}, "max_cost=1: a row costs 2"),
         ({"max_bytes": 3}, "max_bytes=3"),
         ({"max_cost": 0}, "max_cost must be None or a number"),
         ({"max_bytes": "2 kB"}, "'2 kB'"),
@@ -73,7 +73,7 @@ def test_an_agreement_out_of_reach_is_told(moons):
         ({"min_agreement": 0.9, "refine": False}, "refine=True"),
     ],
 )
-def test_what_cannot_be_is_refused(moons, options, words):
+def test_impossible_limits_are_refused(moons, options, words):
     model, X, _ = moons
     with pytest.raises(ValueError, match=words.replace("(", r"\(")):
         limes.accelerate(model, X, random_state=0, **options)
@@ -99,7 +99,7 @@ SOURCES, ROWS = make_sources()
 
 
 @pytest.mark.parametrize("name", list(SOURCES))
-def test_a_model_that_keeps_rows_needs_no_others(name):
+def test_a_model_that_keeps_its_training_rows_needs_no_rows(name):
     model = SOURCES[name]
     with pytest.warns(UserWarning, match="may be lower on real ones"):
         fast = limes.accelerate(model, random_state=0)
@@ -107,7 +107,7 @@ def test_a_model_that_keeps_rows_needs_no_others(name):
     assert fast.n_features_in_ == 3
 
 
-def test_a_model_that_keeps_no_rows_says_so():
+def test_a_model_without_training_rows_needs_rows():
     X, y = make_moons(100, random_state=0)
     with pytest.raises(ValueError, match="X is needed for LogisticRegression"):
         limes.accelerate(LogisticRegression().fit(X, y))
@@ -115,7 +115,7 @@ def test_a_model_that_keeps_no_rows_says_so():
         limes.accelerate(SVC().fit(X, y), y=y)
 
 
-def test_the_trade_off_is_drawn(moons):
+def test_the_candidates_are_drawn(moons):
     pytest.importorskip("matplotlib")
     model, X, _ = moons
     fast = limes.accelerate(model, X, random_state=0)
@@ -123,6 +123,6 @@ def test_the_trade_off_is_drawn(moons):
     draw_candidates(fast, axes)
     words = [text.get_text() for text in axes.texts]
     assert f"{fast.n_borders_} points" in words
-    assert len(words) == len({trial.n_borders for trial in fast.candidates_})
+    assert len(words) == len({item.n_borders for item in fast.candidates_})
     with pytest.raises(ValueError, match="no trade-off"):
         draw_candidates(limes.accelerate(model, X, scheme="pairwise", random_state=0), axes)

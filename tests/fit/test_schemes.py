@@ -1,10 +1,10 @@
-"""Shortlists and trees: only the maps in question are asked, with the answers of all."""
+"""Shortlists and trees: only some maps are evaluated, with the same labels in core and NumPy."""
 
 import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given, options
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose, assert_array_equal
@@ -63,7 +63,7 @@ def rows(n_rows=2000, scale=2.0):
 
 
 @pytest.mark.parametrize("name", SCHEMES)
-@options(max_examples=100, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(X=arrays(np.float64, (8, 2), elements=st.floats(-50, 50)))
 def test_labels_and_probabilities_never_disagree(name, X):
     scheme = SCHEMES[name]()
@@ -81,7 +81,7 @@ def test_a_row_without_a_number_gets_the_first_class(name):
 
 
 @pytest.mark.parametrize("name", SCHEMES)
-def test_a_pickled_scheme_gives_the_same_answers(name):
+def test_a_pickled_scheme_gives_the_same_labels(name):
     scheme, X = SCHEMES[name](), rows()
     scheme.classify(X)
     assert_array_equal(pickle.loads(pickle.dumps(scheme)).classify(X), scheme.classify(X))
@@ -95,14 +95,14 @@ def test_a_shortlist_of_all_classes_decides_as_all_pairs_do():
     assert_allclose(probabilities, pairwise.raw_probabilities(pairwise.values(X)), atol=1e-6)
 
 
-def test_only_pairs_of_named_classes_are_asked():
+def test_only_pairs_of_classes_on_the_shortlist_are_evaluated():
     scheme = SCHEMES["vote"]()
     values = scheme.values(rows())
-    scores, asked = values[:, :4], ~np.isnan(values[:, 4:])
-    n_near = np.sum(scores >= scores.max(axis=1, keepdims=True) - np.float32(2.0), axis=1)
-    max_classes = np.minimum(n_near, 3)
-    assert_array_equal(asked.sum(axis=1), max_classes * (max_classes - 1) // 2)
-    assert len(np.unique(max_classes)) == 3
+    logits, evaluated = values[:, :4], ~np.isnan(values[:, 4:])
+    n_near = np.sum(logits >= logits.max(axis=1, keepdims=True) - np.float32(2.0), axis=1)
+    n_listed = np.minimum(n_near, 3)
+    assert_array_equal(evaluated.sum(axis=1), n_listed * (n_listed - 1) // 2)
+    assert len(np.unique(n_listed)) == 3
 
 
 def test_a_pair_has_the_value_of_its_own_map_and_of_the_shared_one():
@@ -112,32 +112,32 @@ def test_a_pair_has_the_value_of_its_own_map_and_of_the_shared_one():
     values = scheme.values(np.zeros((1, 1)))
     assert_array_equal(scheme.class_index(values), [0])
     value = 0.75 * -0.5 + 0.25 * 0.5 * (1.0 - 0.4)
-    own = softmax([0.4, 1.0, -9.0])
-    second = (own[0] + own[1]) * (1 + np.tanh(value)) / 2
-    expected = [own[0] + own[1] - second, second, own[2]]
+    shared = softmax([0.4, 1.0, -9.0])
+    second = (shared[0] + shared[1]) * (1 + np.tanh(value)) / 2
+    expected = [shared[0] + shared[1] - second, second, shared[2]]
     assert_allclose(scheme.probabilities(values), [expected], rtol=1e-6)
 
 
-def test_the_cost_of_a_shortlist_counts_the_pairs_that_are_asked():
+def test_the_cost_of_a_shortlist_counts_the_evaluated_pairs():
     scheme = shortlist(mean_pairs=1.5)
     # Six points of two features, and two functions a class, or a pair, of two points each.
     assert scheme.cost == (6 * 2 + 2 * 4 * 2) + 1.5 * (6 * 2 + 2 * 2)
 
 
-def test_a_row_walks_down_to_its_class():
+def test_a_row_descends_to_its_class():
     scheme = TreeScheme(tree().maps, 4, children=TREE)
     values = np.array([[1.0, 0.0, 0.0], [-1.0, -1.0, 5.0], [-1.0, 1.0, -1.0], [-1.0, 1.0, 1.0]])
     assert_array_equal(scheme.class_index(values), [2, 0, 3, 1])
 
 
-def test_probabilities_multiply_on_the_way():
+def test_probabilities_multiply_along_the_path():
     values = np.arctanh([[0.2, -0.6, 0.5]])
     expected = [[0.4 * 0.8, 0.4 * 0.2 * 0.75, 0.6, 0.4 * 0.2 * 0.25]]
     assert_allclose(tree().raw_probabilities(values), expected)
 
 
-def test_the_cost_of_a_tree_is_that_of_its_ways():
-    # One class behind one fork, one behind two, two behind three; 16 for each, as above.
+def test_the_cost_of_a_tree_is_the_mean_over_its_paths():
+    # Paths of one, two, three and three nodes; 16 multiply-adds for each, as above.
     assert tree().cost == (1 + 2 + 3 + 3) / 4 * 16
 
 
@@ -158,10 +158,12 @@ def test_what_is_no_tree_is_refused(children):
 
 
 @pytest.mark.parametrize(
-    "options", [{"n_named": 0}, {"reach": -1.0}, {"reach": np.inf}, {"trust": np.nan}]
+    "options",
+    [{"max_classes": 0}, {"logit_margin": -1.0}, {"logit_margin": np.inf}, {"pair_weight": np.nan}],
 )
 def test_a_shortlist_of_impossible_numbers_is_refused(options):
-    with pytest.raises(ValueError, match="n_named must be at least 1"):
+    (name,) = options
+    with pytest.raises(ValueError, match=f"{name} must be"):
         shortlist(**options)
 
 
@@ -172,7 +174,7 @@ def test_maps_that_do_not_fit_the_classes_are_refused():
         TreeScheme(shortlist().maps[:3], 4, children=TREE)
 
 
-def test_near_classes_are_parted_last():
+def test_near_classes_are_separated_last():
     means = np.array([[0.0], [10.0], [0.4], [11.0]])
     children = group_classes(means, np.arange(4), 4)
     groups = split_groups(children)
@@ -217,12 +219,12 @@ def test_a_threshold_moves_the_border(scheme):
     X, y = make_blobs(600, centers=2, cluster_std=4.0, random_state=0)
     model = GaussianNB().fit(X, y)
     fast = accelerate(model, X, scheme=scheme, threshold=0.8, random_state=0)
-    wanted = np.diff(model.predict_proba(X))[:, 0] > 0.8
-    assert np.mean(fast.predict(X) == wanted) > 0.97
+    expected = np.diff(model.predict_proba(X))[:, 0] > 0.8
+    assert np.mean(fast.predict(X) == expected) > 0.97
 
 
 @pytest.mark.parametrize("scheme", ["shortlist", "tree"])
-def test_libagf_has_no_such_models(scheme):
+def test_libagf_refuses_shortlists_and_trees(scheme):
     X, y = make_blobs(200, centers=3, random_state=0)
     fast = accelerate(SVC().fit(X, y), X, scheme=scheme, refine=False, random_state=0)
     with pytest.raises(ValueError, match=f"libAGF.* got scheme '{scheme}'"):
@@ -236,5 +238,5 @@ def test_wide_rows_are_searched_in_few_directions(scheme, refine):
     model = SVC(gamma=0.0005).fit(X, y)
     options = {"scheme": scheme, "refine": refine, "n_borders": 20, "random_state": 0}
     fast = accelerate(model, X, **options)
-    assert len({id(one.preprocessing) for one in fast.scheme_.maps}) == 1
+    assert len({id(map_.preprocessing) for map_ in fast.scheme_.maps}) == 1
     assert np.mean(fast.predict(X) == model.predict(X)) > 0.9

@@ -1,4 +1,4 @@
-"""Finding borders takes less time than training the machine they stand in for."""
+"""Fitting border maps takes less time than training the SVM that they replace."""
 
 import time
 
@@ -21,7 +21,7 @@ def seconds(function):
 
 @pytest.mark.data
 @pytest.mark.slow
-def test_borders_of_sat_take_less_time_than_its_machine_with_probabilities():
+def test_borders_of_sat_take_less_time_than_its_svm_with_probabilities():
     options, data = datasets.parameters("sat"), datasets.load("sat")
     model = make_pipeline(standardizer(), SVC(C=options.C, gamma=options.gamma))
     model.fit(data.X_train, data.y_train)
@@ -37,5 +37,5 @@ def test_borders_of_sat_take_less_time_than_its_machine_with_probabilities():
                 )
             )
             best = np.minimum(best, [svm, borders])
-    print(f"machine with probabilities {best[0]:.2f} s, borders {best[1]:.2f} s")
+    print(f"SVM with probabilities {best[0]:.2f} s, borders {best[1]:.2f} s")
     assert best[1] < best[0]

@@ -217,7 +217,7 @@ def parse_libagf_model(stream: BinaryIO, name: str, *, by_vote: bool = False) ->
     lines = NumberedLines(stream, name)
     if lines.next().split() != [b"1v1"]:
         raise lines.error("a libAGF model of pairs, which begins with '1v1'")
-    labels, polarity = _read_front(lines)
+    labels, polarity = _read_preamble(lines)
     maps = [_read_map(lines, sign) for sign in polarity]
     n_features = maps[0].n_features
     for one in maps:
@@ -235,7 +235,7 @@ def parse_libagf_model(stream: BinaryIO, name: str, *, by_vote: bool = False) ->
     return _as_classifier(scheme, np.sort(labels), n_features)
 
 
-def _read_front(lines: NumberedLines) -> tuple[NDArray[np.int64], list[int]]:
+def _read_preamble(lines: NumberedLines) -> tuple[NDArray[np.int64], list[int]]:
     """Read the number of classes, their labels, and which side of each pair is which."""
     n_classes, *more = _read_integers(lines, "the number of classes")
     if n_classes < 2 or more:

@@ -1,1 +1,1 @@
-"""How a model is found: one file a stage, in the order in which data flow."""
+"""How a model is fitted: one file per stage, in the order in which data flow."""

@@ -1,8 +1,8 @@
-"""The tuned values of the fit, by stage, and what a user may ask of it.
+"""Every tuned value of the fit, by stage; the user's options and limits.
 
-Every value has its unit and a reason. "Settled" means: chosen with the tables of
-``docs/accuracy.md`` in view (25 datasets, three seeds). Where nothing is said of how sensitive the
-result is to a value, that was not measured.
+Each comment gives the unit, the reason and the evidence. "Settled" means: chosen with the tables of
+``docs/accuracy.md`` in view (25 datasets, three seeds). Sensitivity was not measured unless a
+comment says so.
 """
 
 from dataclasses import dataclass, field
@@ -14,18 +14,20 @@ import numpy as np
 class DataConfig:
     """Which rows are used, and which are held out."""
 
-    # Rows. More of them change a fit little and its time a lot. Settled.
+    # Rows. More of them change the model little and the time of the fit a lot. Settled.
     max_rows: int = 50_000
-    # Numbers in the rows together: 1 GB of float64.
+    # Values of all rows together: 1 GB of float64. Bounds memory.
     max_values: int = 1 << 27
-    # Share and number of rows that the fit does not see, to measure agreement on. Settled.
+    # Share of an equal part that the rows of a rare class get when rows are sampled. Not measured.
+    min_class_share: float = 0.25
+    # Share and number of rows that are held out to measure agreement on. Settled.
     held_out_share: float = 0.2
     max_held_out_rows: int = 4000
-    # Rows of a class below which none is held out: twice the folds of the calibration.
+    # Rows of a class below which none is held out: twice the folds of the calibration of a source.
     min_class_rows: int = 10
-    # Rows are rescaled if their standard deviation is outside these bounds, or their mean is more
-    # than so many deviations from zero: learning rates suit rows of about unit size.
-    min_spread: float = 0.25
+    # Standard deviation of all values above which rows are rescaled, or below its inverse; and
+    # largest mean of a feature, in standard deviations. Learning rates suit rows of unit size. Not
+    # measured.
     max_spread: float = 4.0
     max_mean_in_spreads: float = 10.0
 
@@ -34,24 +36,30 @@ class DataConfig:
 class SyntheticConfig:
     """How synthetic rows are made from real ones."""
 
-    # A column with at most so many different values is a category, and is never interpolated.
+    # Values. A column with at most this many different values is a category and is never
+    # interpolated. Rows that are checked for that: bounds the time. Not measured.
     max_category_values: int = 5
-    # Nearest rows that a new row may take its differences from. As in the paper's neighbourhoods.
+    category_rows: int = 2000
+    # Nearest rows whose differences move a synthetic row. Not measured.
     n_neighbors: int = 20
-    # Rows that new ones start from, and among which neighbours are searched: bounds the time.
+    # Rows that synthetic rows start from, and rows among which neighbours are searched. Bound the
+    # time.
     max_start_rows: int = 8000
     max_neighbor_rows: int = 20_000
-    # Added to the ambiguity of a row as its weight as a start; 0 would leave out unambiguous rows.
+    # Added to the ambiguity of a row (0 to 1) as its weight as a start; 0 would leave out
+    # unambiguous rows. Not measured.
     unambiguous_weight: float = 0.05
-    # Jitter: (part of the difference of two neighbours that is added, share of the new rows).
+    # Jitter: (part of the difference of two neighbours that is added, share of synthetic rows).
+    # The rest of the rows is interpolated between a row and a neighbour. Settled.
     jitter_steps: tuple[tuple[float, float], ...] = ((0.5, 0.5), (0.8, 0.25))
-    # Share of the new rows that lie between a row and a neighbour. Settled with the steps above.
-    interpolated_share: float = 0.25
-    # Below so many rows, this share of the new ones is made by crossover: jitter does not reach far
-    # enough. On 150 digits agreement rose from .873 to .959 with it.
+    # Largest share of the categories of a row that is exchanged with a neighbour's. Not measured.
+    max_exchanged_share: float = 0.5
+    # Real rows below which the given share of synthetic rows is made by crossover, since jitter
+    # stays near them. Settled.
     few_rows: int = 5000
     crossover_share: float = 0.3
-    # Without X: rows made for each training row that the source keeps, and their bounds.
+    # Without X: synthetic rows for each training row that the source keeps, and bounds of their
+    # number. Not measured.
     rows_per_training_row: int = 4
     min_rows: int = 2000
     max_rows: int = 20_000
@@ -61,63 +69,84 @@ class SyntheticConfig:
 class TransferConfig:
     """How many rows the source labels."""
 
-    # Multiply-adds of a source in a second of one processor, about: measured on RBF sums.
+    # Multiply-adds of a source per second of one processor: measured on sums of RBF kernels.
+    # Converts seconds to multiply-adds in all stages.
     multiply_adds_per_second: float = 8e9
-    # Multiply-adds that labelling may cost in all: ten seconds.
-    max_query_cost: float = 10 * 8e9
-    # Rows. The least however slow the source is, and the most however fast. Settled.
+    # Seconds that the source may take to label the transfer set. Settled.
+    query_seconds: float = 10.0
+    # Rows: bounds of the number of synthetic rows, for slow and for fast sources. Settled.
     min_synthetic_rows: int = 20_000
     max_synthetic_rows: int = 120_000
-    # Numbers in the synthetic rows together: 1 GB of float32.
+    # Values of the synthetic rows together: 1 GB of float32. Bounds memory.
     max_values: int = 1 << 28
-    # Synthetic rows for each real one, and the number that is made however few are real. Settled.
+    # Synthetic rows for each real one, and their number where that is less. Settled.
     synthetic_rows_per_row: int = 80
     default_synthetic_rows: int = 40_000
-    # Rows in one call of the source: bounds memory.
+    # Rows in one call of the source. Bounds memory.
     query_block_rows: int = 4096
-    # From so many features on, points are searched in so many principal components. Settled.
+    # Features from which points are searched in principal components, and how many. Settled.
     wide_features: int = 48
     n_components: int = 32
+    # Rows that principal components are computed from. Bounds the time.
+    component_rows: int = 5000
 
 
 @dataclass(frozen=True)
 class TrainConfig:
     """The optimiser and its budget."""
 
-    # Seconds of one processor by the cost model: of a candidate, of the last training, and of any
-    # training behind a projection, where longer training was no better on seven datasets. Settled.
+    # Seconds of one processor by the cost model below: of a candidate, of the last training, and of
+    # any training behind a projection, where longer training was no better on seven datasets.
+    # Settled.
     search_seconds: float = 1.5
     final_seconds: float = 8.0
     wide_seconds: float = 3.0
-    # Most epochs and samples, of the last training and of a candidate. Settled.
+    # Largest numbers of epochs and of samples, of any training and of a candidate. Settled.
     max_epochs: int = 20
     max_samples: int = 4_000_000
     search_max_epochs: int = 10
     search_max_samples: int = 800_000
-    # A map with at most so many points, and so many real rows for each, does not overfit: the
-    # bounds above are so many times larger for it. Not measured one by one.
+    # Smallest number of samples, but no more than so many for each second of the budget; smallest
+    # number of epochs. Not measured one by one.
+    min_samples: int = 400_000
+    min_samples_per_second: int = 150_000
+    min_epochs: int = 2
+    # A map with at most this many points, and at least this many real rows for each of them, does
+    # not overfit: its largest numbers of epochs and samples are multiplied by the factor. Not
+    # measured one by one.
     few_points: int = 64
     rows_per_point_for_longer: int = 64
     longer_factor: int = 3
-    # Least samples, and least samples for each second of the budget. Not measured one by one.
-    min_samples: int = 400_000
-    min_samples_per_second: int = 150_000
+    # Cost model of the trainer, measured on one processor: nanoseconds for each blended point, each
+    # point, and each value that a step of the optimiser updates; multiply-adds per nanosecond in
+    # products with all points and in local functions.
+    blended_point_ns: float = 100
+    point_ns: float = 1.2
+    update_ns: float = 2
+    products_per_ns: float = 15
+    local_products_per_ns: float = 4
     # Rows in a step of Adam. Settled.
     batch_size: int = 256
     # Adam's learning rates of local functions, points, base function and components. Settled.
     learning_rates: tuple[float, float, float, float] = (0.02, 0.01, 0.005, 0.002)
-    # Weight decay of the local functions, and behind a projection. Settled.
+    # Weight decay of the local functions, and the same behind a projection. Settled.
     weight_decay: float = 0.01
     wide_weight_decay: float = 0.2
-    # Rows of k-means for each point, and the least in all. Agreement hardly depends on them.
+    # k-means of the initial points: rows for each point, smallest number of rows, iterations, rows
+    # in a batch. Not measured.
     kmeans_rows_per_point: int = 64
     min_kmeans_rows: int = 4000
-    # Added to the ambiguity of a row as its weight in k-means.
+    kmeans_steps: int = 10
+    kmeans_batch: int = 4096
+    # Added to the ambiguity of a row (0 to 1) as its weight in k-means. Not measured.
     unambiguous_weight: float = 0.02
-    # Maps of pairs and nodes: rows needed for each point, rows and steps of k-means.
+    # Maps of pairs and nodes: rows needed for each point; rows for each point and iterations of
+    # k-means. Not measured.
     min_rows_per_point: int = 20
     pair_kmeans_rows_per_point: int = 16
     pair_kmeans_steps: int = 3
+    # Smallest and largest factor on logits. Guards against a loss without a minimum.
+    temperature_bounds: tuple[float, float] = (0.02, 50)
 
 
 @dataclass(frozen=True)
@@ -126,21 +155,27 @@ class ValidationConfig:
 
     # Rows. With fewer, synthetic rows are added for comparisons. Not measured.
     min_rows: int = 200
-    # Synthetic rows of a validation set: as many as so many multiply-adds of the source label.
-    max_query_cost: float = 6e9
+    # Synthetic rows: as many as the source labels in these seconds, within the bounds. Not
+    # measured.
+    query_seconds: float = 0.75
     min_synthetic_rows: int = 4000
     max_synthetic_rows: int = 8000
-    # Rows among which neighbours are searched, and the least rows to start from.
+    # Synthetic rows made for each that is kept; share of them that starts from rows in proportion
+    # to their ambiguity instead of evenly. Not measured.
+    oversampling: int = 2
+    ambiguous_share: float = 0.5
+    # Rows among which neighbours are searched; smallest number of rows to start from. Not measured.
     max_neighbor_rows: int = 8000
     min_start_rows: int = 20
-    # Features below which crossover would leave the data.
+    # Features below which crossover leaves the distribution of the rows. Not measured.
     min_features_for_crossover: int = 8
-    # Multiply-adds that training the source again may cost for each row that it then labels.
-    max_refit_cost: float = 1.2e10
-    # Folds, and rows left out that are enough for the distribution of margins.
+    # Seconds that training the source again may take, each fold being counted as the time in which
+    # the source labels all rows. Not measured.
+    refit_seconds: float = 1.5
+    # Folds, and out-of-fold rows that suffice for the distribution of margins. Not measured.
     n_folds: int = 5
     out_of_fold_rows: int = 1500
-    # Bins of margins in importance weighting, and rows in each at least.
+    # Bins of margins in importance weighting, and the fewest rows in each. Not measured.
     n_margin_bins: int = 12
     min_rows_per_bin: int = 10
 
@@ -149,13 +184,17 @@ class ValidationConfig:
 class CriterionConfig:
     """When a candidate is as good as its source."""
 
-    # Uncertainty coefficient: largest expected loss, absolute and as a share of the source's own.
+    # Uncertainty coefficient: largest expected loss, absolute and as a share of the source's.
     # Settled.
     max_skill_loss: float = 0.004
     max_relative_skill_loss: float = 0.01
+    # Largest expected gain, in units of the largest loss: a model that is better than its source by
+    # more predicts other labels. Not measured.
+    max_gain_ratio: float = 2.0
     # Brier score: largest expected increase. Settled.
     max_brier_increase: float = 0.005
-    # Share of the rows of any class that must keep its label, however rare the class.
+    # Share of the rows of any class that must keep their label, however rare the class. Not
+    # measured.
     min_recall: float = 0.5
 
 
@@ -163,34 +202,40 @@ class CriterionConfig:
 class SearchConfig:
     """Which candidates are trained, and which is selected."""
 
-    # Sizes without a better agreement after which the search stops. With 1, shuttle stopped at one
-    # point.
+    # Sizes without a better agreement after which the search stops. With 1, the search on shuttle
+    # stopped at one point.
     patience: int = 2
-    # Numbers of points that are tried, and behind a projection.
+    # Points of the candidates, and of those behind a projection. Settled.
     sizes: tuple[int, ...] = (1, 4, 16, 64, 256, 1024)
     wide_sizes: tuple[int, ...] = (1, 32, 128)
-    # Seeds that are drawn: the sizes, the halvings, and the small blend.
-    max_candidates: int = 12
+    # Share by which the largest size within the costs must exceed the one before to be trained.
+    # Not measured.
+    min_size_step: float = 0.25
     # Nearest points whose functions are averaged, and the smaller number that is tried last.
+    # Settled.
     blend: int = 7
     small_blend: int = 3
-    # A candidate should cost at most this share of the source; below so many multiply-adds a
-    # candidate is quick whatever the source costs.
+    # The source should cost at least this many times as much as a candidate. Below so many
+    # multiply-adds per row, a candidate is fast whatever the source costs. Settled.
     min_speed_up: float = 10
     negligible_cost: float = 5000
-    # Points that a map may have however few rows there are.
+    # Points that a map may have however few rows there are. Settled.
     points_for_any_rows: int = 64
-    # Up to so many points a candidate may cost as much as its source.
+    # Points up to which a candidate may cost as much as its source. Not measured.
     few_points: int = 128
-    # Share of the rarest class: agreement that differs by less counts as the same.
+    # Share of the rarest class: agreements that differ by less count as equal. Not measured.
     min_difference: float = 0.001
+    # Standard errors within which a candidate is as good as the best, and the same for one that
+    # costs more than the speed-up above allows. Not measured.
+    select_errors: float = 1.0
+    costly_select_errors: float = 2.0
     # The last training uses the held-out rows as well if they are at least this share of the rows
-    # and it takes at most so many seconds.
+    # and if it takes at most so many seconds. Not measured.
     min_held_out_share: float = 0.1
     retrain_seconds: float = 6.0
-    # Standard errors by which a longer training must be worse to be given up.
+    # Standard errors by which a longer training must be worse to be discarded. Not measured.
     worse_errors: float = 2.0
-    # Timing for max_time_us: rows and repeats; and the most points that limits allow.
+    # Timing for max_time_us: rows and repeats. Largest number of points that limits allow.
     timed_rows: int = 20_000
     timing_turns: int = 5
     max_points: int = 4096
@@ -200,18 +245,20 @@ class SearchConfig:
 class BordersConfig:
     """Points on the border of a source, as in the paper."""
 
-    # Points of a map. The paper, section 2.2: one hundred are usually enough.
+    # Points of a map, and the most while placements are compared. The paper, section 2.2: one
+    # hundred are usually enough.
     n_points: int = 100
-    # Rows of a class whose side is asked: a million pairs to choose from.
+    # Rows of a class that the source labels: a million pairs to choose from.
     max_rows_per_class: int = 1000
-    # Choice of a placement: borders tried, their points, and the rows that compare them.
+    # Comparison of placements: borders mapped with each, and rows for each border. Not measured.
     n_trial_borders: int = 6
-    n_trial_points: int = 100
     max_trial_rows: int = 2000
-    # Rows among which near ones of the other side are searched, and how many of them are near.
+    # Rows among which neighbours on the other side are searched, and how many count as near. Not
+    # measured.
     max_neighbor_rows: int = 5000
     n_neighbors: int = 20
-    # Pairs drawn for each that k-means keeps, its steps, and the weight of unambiguous rows.
+    # Placement 'dense': pairs drawn for each that is kept, iterations of k-means, and weight added
+    # to the ambiguity of a row. Not measured.
     pairs_drawn_per_pair: int = 4
     kmeans_steps: int = 4
     unambiguous_weight: float = 0.05
@@ -221,18 +268,19 @@ class BordersConfig:
 class SchemesConfig:
     """Schemes of several maps that are trained."""
 
-    # Nearest points whose functions are averaged.
+    # Nearest points whose functions are averaged. Not measured.
     blend: int = 4
-    # Shortlist: points of the shared map and of a pair's; rows and samples of a pair.
+    # Shortlist: points of the shared map and of a pair's map; rows and samples of a pair. Not
+    # measured.
     shortlist_points: int = 128
     pair_points: int = 32
     pair_rows: int = 4000
     min_pair_samples: int = 80_000
-    # Share of the transfer set whose class is on the shortlist, and the least margin of logits: a
-    # class at least a third as likely as the best is always on it.
+    # Share of the transfer set whose class is on the shortlist, and smallest difference of logits
+    # that keeps a class on it: one at least a third as likely as the best always is. Not measured.
     shortlist_coverage: float = 0.9995
     min_logit_margin: float = 1.0
-    # Tree: points of a node, epochs over its rows, and the least samples.
+    # Tree: points of a node, epochs over its rows, and smallest number of samples. Not measured.
     node_points: int = 128
     node_epochs: int = 15
     min_node_samples: int = 80_000
@@ -258,13 +306,15 @@ DEFAULTS = FitConfig()
 
 @dataclass(frozen=True)
 class Budget:
-    """How long a map is trained: at most so many seconds, samples and epochs."""
+    """How long a map is trained: seconds by the cost model, and bounds of samples and epochs."""
 
     seconds: float
     max_samples: float = np.inf
     max_epochs: float = np.inf
 
 
+# The map of a shortlist has no candidates to be compared with, and so no bound but the seconds.
+SHORTLIST_BUDGET = Budget(DEFAULTS.train.search_seconds)
 SEARCH_BUDGET = Budget(
     DEFAULTS.train.search_seconds,
     DEFAULTS.train.search_max_samples,
@@ -280,32 +330,27 @@ WIDE_BUDGET = Budget(
 
 @dataclass(frozen=True)
 class Limits:
-    """What a user asks of a model; None asks nothing."""
+    """The user's limits of a model; None for no limit."""
 
-    # Share of rows that must get the source's label: the cheapest candidate that does is selected.
+    # Smallest share of rows with the source's label: the cheapest candidate above it is selected.
     min_agreement: float | None = None
     # Multiply-adds per row.
     max_cost: int | None = None
     # Microseconds per row in a batch, on one thread of this computer.
     max_time_us: float | None = None
-    # Size of points and functions.
+    # Bytes of points, slopes and offsets.
     max_bytes: int | None = None
-
-    @property
-    def is_limited(self) -> bool:
-        """Whether cost, time or size is limited."""
-        return any(limit is not None for limit in (self.max_cost, self.max_time_us, self.max_bytes))
 
 
 @dataclass(frozen=True)
 class FitOptions:
-    """What a user asks of the fit."""
+    """The user's options of a fit."""
 
-    # Border points of each map; None leaves it to the scheme.
+    # Border points of each map; None leaves the number to the scheme.
     n_borders: int | None
     # Between which rows borders are searched; 'auto' is resolved before any map is made.
     placement: str
-    # Nearest points whose functions are averaged; None leaves it to the scheme.
+    # Nearest points whose functions are averaged; None leaves the number to the scheme.
     blend: int | None
     # Largest absolute decision value of a border point.
     tolerance: float

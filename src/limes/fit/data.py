@@ -8,73 +8,21 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from limes._typing import Array, Indices, Labels
-from limes.fit.config import DEFAULTS
+from limes.fit.config import DEFAULTS, FitOptions
 from limes.model.affine import AffineMap
+from limes.sources.base import MulticlassSource
 from limes.subsample import rank_within_class
 
 
-def sample_rows(
-    n_rows: int, n_features: int, *, class_index: Indices | None, rng: np.random.Generator
-) -> Indices:
-    """Choose the rows to learn from: all, or a random part of many."""
-    limit = max(1, min(DEFAULTS.data.max_rows, DEFAULTS.data.max_values // max(n_features, 1)))
-    if n_rows <= limit:
-        return np.arange(n_rows)
-    order = rng.permutation(n_rows)
-    if class_index is None:
-        return np.sort(order[:limit])
-    groups = np.unique(class_index, return_inverse=True)[1]
-    counts = np.bincount(groups)
-    share = np.maximum(limit // len(counts) // 4, counts * limit // n_rows)
-    return np.sort(order[rank_within_class(groups[order]) < share[groups[order]]])
-
-
-def hold_out(class_index: Indices, rng: np.random.Generator) -> NDArray[np.bool_]:
-    """Choose rows that the search must not see, so that agreement can be measured on them."""
-    counts = np.bincount(class_index)
-    share = np.floor(
-        counts
-        * min(DEFAULTS.data.held_out_share, DEFAULTS.data.max_held_out_rows / len(class_index))
-    )
-    share[counts < DEFAULTS.data.min_class_rows] = 0
-    order = rng.permutation(len(class_index))
-    is_held_out = np.empty(len(class_index), dtype=bool)
-    is_held_out[order] = rank_within_class(class_index[order]) < share[class_index[order]]
-    return is_held_out
-
-
-@dataclass(frozen=True, eq=False)
-class FitData:
-    """Rows that borders are searched between, in the space of the source."""
-
-    # Shape (n_rows, n_features). Rows.
-    rows: Array
-    # Shape (n_rows,). Their class numbers.
-    class_index: Indices
-    # From raw rows to that space.
-    preprocessing: AffineMap | None
-    # Shape (n_aside, n_features). Rows that were kept aside, in the space of the source.
-    held_out_rows: Array
-
-
-def to_source_space(X: Any, chosen: Indices, preprocessing: AffineMap | None) -> Array:
-    """Return the chosen rows dense, in float64, after the linear steps before the source."""
-    part = X if len(chosen) == X.shape[0] else X[chosen]
-    if preprocessing is not None:
-        return preprocessing.apply(part)
-    if sparse.issparse(part):
-        part = part.toarray()
-    return np.ascontiguousarray(part, dtype=np.float64)
-
-
 def class_index_of_labels(model: Any, y: Labels) -> Indices:
-    """Return the class numbers of true labels, by the source's own order of classes."""
+    """Return the class index of true labels, in the source's order of classes."""
     classes = np.asarray(getattr(model, "classes_", np.unique(y)))
-    known = np.isin(y, classes)
-    if not known.all():
+    is_known = np.isin(y, classes)
+    if not is_known.all():
         raise ValueError(
-            f"y has the label {y[~known][:1].tolist()[0]!r}, which the source does not know: its "
-            f"classes are {classes.tolist()!r}. Give the labels that it was fitted with, or none."
+            f"y has the label {y[~is_known][:1].tolist()[0]!r}, which the source does not know: "
+            f"its classes are {classes.tolist()!r}. Give the labels that it was fitted with, or "
+            "none."
         )
     absent = classes[~np.isin(classes, y)]
     if len(absent):
@@ -86,10 +34,69 @@ def class_index_of_labels(model: Any, y: Labels) -> Indices:
     return order[np.searchsorted(classes, y, sorter=order)]
 
 
-def find_rescaling(rows: Array) -> AffineMap | None:
-    """Return the map to rows about 0 that spread about as wide as 1.
+@dataclass(frozen=True, eq=False)
+class SampledRows:
+    """The rows of a fit, raw and in the space of the source."""
 
-    All features are divided by one number: what is near for a source stays near.
+    # All raw rows, as the user gave them.
+    X: Any
+    # Shape (n_rows,). Which of them were sampled.
+    index: Indices
+    # Shape (n_rows, n_features). The sampled rows in the space of the source.
+    rows: Array
+    # From raw rows to that space.
+    preprocessing: AffineMap | None
+
+
+def sample_rows(
+    X: Any,
+    preprocessing: AffineMap | None,
+    *,
+    class_index: Indices | None,
+    rng: np.random.Generator,
+) -> SampledRows:
+    """Choose the rows of the fit, and apply the linear steps before the source to them."""
+    index = _sample_index(*X.shape, class_index=class_index, rng=rng)
+    rows = X if len(index) == X.shape[0] else X[index]
+    if preprocessing is not None:
+        return SampledRows(X, index, preprocessing.apply(rows), preprocessing)
+    if sparse.issparse(rows):
+        rows = rows.toarray()
+    return SampledRows(X, index, np.ascontiguousarray(rows, dtype=np.float64), None)
+
+
+def _sample_index(
+    n_rows: int, n_features: int, *, class_index: Indices | None, rng: np.random.Generator
+) -> Indices:
+    """Choose all rows, or a random sample of many."""
+    max_rows = max(1, min(DEFAULTS.data.max_rows, DEFAULTS.data.max_values // max(n_features, 1)))
+    if n_rows <= max_rows:
+        return np.arange(n_rows)
+    order = rng.permutation(n_rows)
+    if class_index is None:
+        return np.sort(order[:max_rows])
+    groups = np.unique(class_index, return_inverse=True)[1]
+    counts = np.bincount(groups)
+    min_class_rows = int(max_rows // len(counts) * DEFAULTS.data.min_class_share)
+    n_sampled = np.maximum(min_class_rows, counts * max_rows // n_rows)
+    return np.sort(order[rank_within_class(groups[order]) < n_sampled[groups[order]]])
+
+
+def rescale(sampled: SampledRows) -> tuple[SampledRows, AffineMap | None]:
+    """Return rows that suit the learning rates, and the map to them from the source's space."""
+    rescaling = find_rescaling(sampled.rows)
+    if rescaling is None:
+        return sampled, None
+    before = sampled.preprocessing
+    preprocessing = rescaling if before is None else before.then(rescaling)
+    rows = rescaling.apply(sampled.rows)
+    return SampledRows(sampled.X, sampled.index, rows, preprocessing), rescaling
+
+
+def find_rescaling(rows: Array) -> AffineMap | None:
+    """Return the map to rows of mean 0 and spread 1; None for rows that are near that.
+
+    All features are divided by the same number, which keeps the order of distances.
 
     Examples
     --------
@@ -99,13 +106,68 @@ def find_rescaling(rows: Array) -> AffineMap | None:
     >>> rescaling.apply(np.array([[300.0, 50.0]])).round(2)
     array([[1.41, 0.  ]])
     """
-    middle = rows.mean(axis=0)
-    # In two steps: the square of a number may not be one.
-    largest = float(np.abs(rows - middle).max(initial=0.0))
+    mean = rows.mean(axis=0)
+    # Divided before it is squared: the square of a large value is infinite.
+    largest = float(np.abs(rows - mean).max(initial=0.0))
     if not 0 < largest < np.inf:
         return None
-    spread = largest * float(np.sqrt(np.mean(np.square((rows - middle) / largest))))
-    is_near = float(np.abs(middle).max()) <= DEFAULTS.data.max_mean_in_spreads * spread
-    if is_near and DEFAULTS.data.min_spread <= spread <= DEFAULTS.data.max_spread:
+    spread = largest * float(np.sqrt(np.mean(np.square((rows - mean) / largest))))
+    is_centred = float(np.abs(mean).max()) <= DEFAULTS.data.max_mean_in_spreads * spread
+    if is_centred and 1 / DEFAULTS.data.max_spread <= spread <= DEFAULTS.data.max_spread:
         return None
-    return AffineMap.scaling(middle, np.full(rows.shape[1], 1.0 / spread))
+    return AffineMap.scaling(mean, np.full(rows.shape[1], 1.0 / spread))
+
+
+def check_classes(source: MulticlassSource, y: Labels | None, options: FitOptions) -> None:
+    """Raise an error where the classes have no border, or more than one for a threshold."""
+    n_classes = len(source.classes)
+    if n_classes < 2:
+        raise ValueError(
+            f"the source must know at least two classes, got {list(source.classes)!r}. There is "
+            "no border to find."
+        )
+    if options.decision_offset and n_classes > 2:
+        raise ValueError(
+            f"threshold must be 0 with more than two classes, got another value and {n_classes!r} "
+            "classes. It moves the border of two classes only: leave it out."
+        )
+    if y is not None and len(np.unique(y)) > n_classes:
+        raise ValueError(
+            f"y must have the {n_classes} classes of the source, got {len(np.unique(y))!r}. Give "
+            "the labels that it was fitted with, or none."
+        )
+
+
+def predict_index(source: MulticlassSource, rows: Array, options: FitOptions) -> Indices:
+    """Return the source's class index of each row, by the border at the user's threshold."""
+    if options.decision_offset:
+        return (source.pair_border(0, 1).decision(rows) > options.decision_offset).astype(np.intp)
+    return source.predict_index(rows)
+
+
+def hold_out(class_index: Indices, rng: np.random.Generator) -> NDArray[np.bool_]:
+    """Choose rows that no map is trained on, so that agreement can be measured on them."""
+    config = DEFAULTS.data
+    counts = np.bincount(class_index)
+    n_held_out = np.floor(
+        counts * min(config.held_out_share, config.max_held_out_rows / len(class_index))
+    )
+    n_held_out[counts < config.min_class_rows] = 0
+    order = rng.permutation(len(class_index))
+    is_held_out = np.empty(len(class_index), dtype=bool)
+    is_held_out[order] = rank_within_class(class_index[order]) < n_held_out[class_index[order]]
+    return is_held_out
+
+
+@dataclass(frozen=True, eq=False)
+class FitData:
+    """The rows that maps are fitted to, and those held out, in the space of the source."""
+
+    # Shape (n_rows, n_features).
+    rows: Array
+    # Shape (n_rows,). True class index where it is known, else the source's.
+    class_index: Indices
+    # From raw rows to the space of the source.
+    preprocessing: AffineMap | None
+    # Shape (n_held_out, n_features).
+    held_out_rows: Array

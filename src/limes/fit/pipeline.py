@@ -1,25 +1,30 @@
 """`fit_model()`: the whole fit, top to bottom."""
 
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from limes._typing import Array, Indices, Labels
+from limes._typing import Labels
 from limes.fit.borders import choose_placement
 from limes.fit.config import FitOptions
 from limes.fit.data import (
     FitData,
+    check_classes,
     class_index_of_labels,
-    find_rescaling,
     hold_out,
+    predict_index,
+    rescale,
     sample_rows,
-    to_source_space,
 )
 from limes.fit.schemes import borders_of, fit_one_vs_rest, fit_pairwise, fit_shortlist, fit_tree
-from limes.fit.search import Fitted, fit_shared
-from limes.fit.validation import Lot, ValidationSet, out_of_fold_margins
+from limes.fit.search import FittedScheme, fit_shared
+from limes.fit.validation import (
+    ValidationSet,
+    held_out_validation_set,
+    importance_weighted_validation_set,
+    out_of_fold_margins,
+)
 from limes.model.model import Candidate
 from limes.model.schemes import Scheme
 from limes.sources.base import (
@@ -31,26 +36,24 @@ from limes.sources.base import (
 )
 from limes.sources.pipelines import unwrap
 
-# Schemes of several maps that can be fitted to the source, or be points on its borders.
-REFINED = {"shortlist": fit_shortlist, "tree": fit_tree}
-
 
 @dataclass(frozen=True, eq=False)
 class FitResult:
-    """What a search found, and what it left out to be judged by."""
+    """A fitted scheme, and the validation set that its agreement is measured on."""
 
     # The border maps.
     scheme: Scheme
-    # The same, before they learnt from the rows kept aside too.
-    judged: Scheme
-    # What was tried on the way.
-    trials: list[Candidate]
+    # The maps that the validation set measures: those before a last training that also uses the
+    # held-out rows.
+    validated_scheme: Scheme
+    # What was compared to select the number of points.
+    candidates: list[Candidate]
+    # Between which rows borders were searched; None where maps were trained.
+    placement: str | None
     # Shape (n_classes,). Labels.
     classes: Labels
-    # Raw rows that the search did not see, with the source's classes of them.
+    # Raw rows that no map of the validated scheme was trained on, with the source's labels.
     validation: ValidationSet
-    # Between which rows borders were searched; None where none were.
-    placement: str | None
 
 
 def fit_model(
@@ -66,70 +69,54 @@ def fit_model(
     n_jobs: int | None = None,
     verbose: int = 0,
 ) -> FitResult:
-    """Find the borders of a fitted classifier."""
+    """Fit border maps to a trained classifier."""
     rng = np.random.default_rng(seed.spawn(1)[0])
+    # Choose rows, and move them to the space of the source.
     inner, preprocessing = unwrap(model)
-    remembered = training_classes(inner, preprocessing, X)
-    hint = remembered if y is None else class_index_of_labels(inner, y)
-    chosen = sample_rows(*X.shape, class_index=hint, rng=rng)
-    rows = to_source_space(X, chosen, preprocessing)
-    context = SourceContext(rows, None if hint is None else hint[chosen], by_probability, rng)
-    source = as_source(inner, context)
-    _check_classes(source, y, options)
-    own = _predict_index(source, options, rows)
-    is_held_out = hold_out(own, rng)
-    members = (
-        own
-        if context.class_index is None
-        else np.where(context.class_index < 0, own, context.class_index)
+    training_class = training_classes(inner, preprocessing, X)
+    true_class = training_class if y is None else class_index_of_labels(inner, y)
+    sampled = sample_rows(X, preprocessing, class_index=true_class, rng=rng)
+    rescaled, rescaling = rescale(sampled)
+    # Wrap the classifier as a source, and predict the class of each row.
+    known_class = None if true_class is None else true_class[sampled.index]
+    inner_source = as_source(inner, SourceContext(sampled.rows, known_class, by_probability, rng))
+    check_classes(inner_source, y, options)
+    class_index = predict_index(inner_source, sampled.rows, options)
+    source = inner_source if rescaling is None else RescaledSource(inner_source, rescaling)
+    # Hold out rows, and build the validation set.
+    is_held_out = hold_out(class_index, rng)
+    if known_class is not None:
+        class_index = np.where(known_class < 0, class_index, known_class)
+    if training_class is None:
+        validation = held_out_validation_set(source, rescaled, np.flatnonzero(is_held_out), options)
+    else:
+        is_training_row = training_class[sampled.index] >= 0
+        margins = out_of_fold_margins(inner_source, sampled.rows, class_index, rng)
+        validation = importance_weighted_validation_set(
+            source, rescaled, is_held_out, is_training_row, margins, options, rng
+        )
+    data = FitData(
+        rescaled.rows[~is_held_out],
+        class_index[~is_held_out],
+        rescaled.preprocessing,
+        rescaled.rows[is_held_out],
     )
-    unseen = None if remembered is None else out_of_fold_margins(source, rows, members, rng)
-    rescaling = find_rescaling(rows)
-    if rescaling is not None:
-        source, rows = RescaledSource(source, rescaling), rescaling.apply(rows)
-        preprocessing = rescaling if preprocessing is None else preprocessing.then(rescaling)
-    lot = Lot(X, chosen, rows, preprocessing, partial(_predict_index, source, options))
-    validation = lot.validation(np.flatnonzero(is_held_out))
-    if remembered is not None:
-        is_remembered = remembered[chosen] >= 0
-        validation = lot.importance_weighted(source, is_held_out, is_remembered, unseen, rng)
-    data = FitData(rows[~is_held_out], members[~is_held_out], preprocessing, rows[is_held_out])
+    # Fit the maps of the scheme.
     if scheme == "auto":
         scheme = "shared" if refine and not options.decision_offset else "pairwise"
-    options = _choose_placement(scheme, source, data, validation, options, refine, seed, verbose)
-    fitted = _fit(scheme, source, data, validation, options, refine, seed, n_jobs, verbose)
+    if scheme == "shared":
+        fitted = fit_shared(source, data, validation, options, seed=seed, verbose=verbose)
+    else:
+        fitted = _fit_several_maps(
+            scheme, source, data, validation, options, refine, seed, n_jobs, verbose
+        )
     # A function of rows has no labels of its own.
-    is_nameless = y is not None and not hasattr(inner, "classes_")
-    classes = np.unique(np.asarray(y)) if is_nameless else np.asarray(source.classes)
-    placement = options.placement if _is_searched(scheme, options, refine) else None
-    return FitResult(fitted.scheme, fitted.judged, fitted.trials, classes, validation, placement)
+    is_unlabelled = y is not None and not hasattr(inner, "classes_")
+    classes = np.unique(np.asarray(y)) if is_unlabelled else np.asarray(source.classes)
+    return FitResult(**vars(fitted), classes=classes, validation=validation)
 
 
-def _is_searched(scheme: str, options: FitOptions, refine: bool) -> bool:
-    """Tell whether the maps of a scheme are points on borders, not fitted to the source."""
-    is_fitted = scheme == "shared" or (scheme in REFINED and refine and not options.decision_offset)
-    return not is_fitted
-
-
-def _choose_placement(
-    scheme: str,
-    source: MulticlassSource,
-    data: FitData,
-    validation: ValidationSet,
-    options: FitOptions,
-    refine: bool,
-    seed: np.random.SeedSequence,
-    verbose: int,
-) -> FitOptions:
-    """Return the settings with a placement, chosen by measurement where that is left to us."""
-    if options.placement != "auto" or not _is_searched(scheme, options, refine):
-        return options
-    borders = borders_of(scheme, source, data)
-    found = choose_placement(borders, source, data, validation, options, seed=seed, verbose=verbose)
-    return replace(options, placement=found)
-
-
-def _fit(
+def _fit_several_maps(
     scheme: str,
     source: MulticlassSource,
     data: FitData,
@@ -139,39 +126,31 @@ def _fit(
     seed: np.random.SeedSequence,
     n_jobs: int | None,
     verbose: int,
-) -> Fitted:
-    """Find the maps of a scheme."""
-    if scheme == "shared":
-        return fit_shared(source, data, validation, options, seed=seed, verbose=verbose)
-    if scheme in REFINED:
-        fit_refined = REFINED[scheme]
-        arguments: Any = {"refine": refine, "seed": seed, "n_jobs": n_jobs, "verbose": verbose}
-        return Fitted(fit_refined(source, data, validation, options, **arguments))
-    fit = fit_one_vs_rest if scheme == "one-vs-rest" else fit_pairwise
-    return Fitted(fit(source, data, options, seed=seed, n_jobs=n_jobs, verbose=verbose))
+) -> FittedScheme:
+    """Fit a scheme of several maps.
 
-
-def _predict_index(source: MulticlassSource, options: FitOptions, rows: Array) -> Indices:
-    """Return the source's class numbers, by the border that is asked for."""
-    if options.decision_offset:
-        return (source.pair_border(0, 1).decision(rows) > options.decision_offset).astype(np.intp)
-    return source.predict_index(rows)
-
-
-def _check_classes(source: MulticlassSource, y: Labels | None, options: FitOptions) -> None:
-    """Refuse what makes no border."""
-    n_classes = len(source.classes)
-    if n_classes < 2:
-        raise ValueError(
-            f"the source must know at least two classes, got {list(source.classes)!r}. There is "
-            "no border to find."
+    Shortlist and tree are trained unless the user wants points on borders; the others have points
+    on borders.
+    """
+    run: Any = {"seed": seed, "n_jobs": n_jobs, "verbose": verbose}
+    can_train = scheme in ("shortlist", "tree")
+    is_trained = can_train and refine and not options.decision_offset
+    if options.placement == "auto" and not is_trained:
+        placement = choose_placement(
+            borders_of(scheme, source, data),
+            source,
+            data,
+            validation,
+            options,
+            seed=seed,
+            verbose=verbose,
         )
-    if options.decision_offset and n_classes > 2:
-        raise ValueError(
-            f"threshold must be 0 with more than two classes, got one other than 0 and "
-            f"{n_classes!r} classes: which of them it should favour is not said."
-        )
-    if y is not None and len(np.unique(y)) > n_classes:
-        raise ValueError(
-            f"y must have the {n_classes} classes of the source, got {len(np.unique(y))!r}."
-        )
+        options = replace(options, placement=placement)
+    fitted: Scheme
+    if can_train:
+        fit_trainable = fit_shortlist if scheme == "shortlist" else fit_tree
+        fitted = fit_trainable(source, data, validation, options, refine=refine, **run)
+    else:
+        fit_borders = fit_one_vs_rest if scheme == "one-vs-rest" else fit_pairwise
+        fitted = fit_borders(source, data, options, **run)
+    return FittedScheme(fitted, fitted, placement=None if is_trained else options.placement)

@@ -1,19 +1,26 @@
 """Pairwise, one-vs-rest, shortlist and tree from the stages above; class hierarchy."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from scipy.cluster.hierarchy import linkage
-from scipy.optimize import minimize_scalar
 from threadpoolctl import threadpool_limits
 
 from limes._typing import Array, Indices
 from limes.fit.borders import Border, map_border
-from limes.fit.config import DEFAULTS, FitOptions
+from limes.fit.config import DEFAULTS, SHORTLIST_BUDGET, FitOptions
 from limes.fit.data import FitData
-from limes.fit.train import PairMapTrainer, fit_inverse_temperature, fit_map, projected, to_map
+from limes.fit.train import (
+    PairMapTrainer,
+    calibrate,
+    fit_inverse_temperature,
+    fit_map,
+    with_projection,
+)
 from limes.fit.transfer_set import TransferSet, build_transfer_set
 from limes.fit.validation import ValidationSet, augmented_validation_set
 from limes.model.border_map import BorderMap
@@ -28,6 +35,29 @@ from limes.model.schemes import (
 )
 from limes.sources.base import MIN_PROBABILITY, MulticlassSource, Source
 
+Item = TypeVar("Item")
+Groups = tuple[list[int], list[int]]
+
+
+def borders_of(scheme: str, source: MulticlassSource, data: FitData) -> list[Border]:
+    """Return the borders that the maps of a scheme are of."""
+    n_classes = len(source.classes)
+    if scheme == "one-vs-rest" and n_classes > 2:
+        return [
+            Border(
+                source.one_vs_rest(index),
+                [other for other in range(n_classes) if other != index],
+                [index],
+            )
+            for index in range(n_classes)
+        ]
+    if scheme == "tree" and n_classes > 2:
+        nodes = split_groups(group_classes(data.rows, data.class_index, n_classes))
+        return [Border(GroupBorder(source, *groups), *groups) for groups in nodes]
+    return [
+        Border(source.pair_border(*pair), [pair[0]], [pair[1]]) for pair in class_pairs(n_classes)
+    ]
+
 
 def fit_pairwise(
     source: MulticlassSource,
@@ -40,10 +70,11 @@ def fit_pairwise(
 ) -> PairwiseScheme:
     """Map the border of each pair of classes."""
     pairs = class_pairs(len(source.classes))
-    borders = [source.pair_border(*pair) for pair in pairs]
-    members = [list(pair) for pair in pairs]
-    maps = _map_all(borders, members, data, options, seed, n_jobs, verbose)
-    return PairwiseScheme(maps, len(source.classes), options.double, by_vote=source.decides_by_vote)
+    borders = [(source.pair_border(*pair), list(pair)) for pair in pairs]
+    maps = _map_borders(borders, data, options, seed, n_jobs, verbose)
+    return PairwiseScheme(
+        tuple(maps), len(source.classes), options.double, by_vote=source.decides_by_vote
+    )
 
 
 def fit_one_vs_rest(
@@ -59,30 +90,44 @@ def fit_one_vs_rest(
     n_classes = len(source.classes)
     if n_classes == 2:
         return fit_pairwise(source, data, options, seed=seed, n_jobs=n_jobs, verbose=verbose)
-    borders = [source.one_vs_rest(one) for one in range(n_classes)]
-    members = [list(range(n_classes)) for _ in range(n_classes)]
-    maps = _map_all(borders, members, data, options, seed, n_jobs, verbose)
-    return OneVsRestScheme(maps, n_classes, options.double)
+    all_classes = list(range(n_classes))
+    borders = [(source.one_vs_rest(index), all_classes) for index in all_classes]
+    maps = _map_borders(borders, data, options, seed, n_jobs, verbose)
+    return OneVsRestScheme(tuple(maps), n_classes, options.double)
 
 
-def _map_all(
-    borders: list[Source],
-    members: list[list[int]],
+def _map_borders(
+    borders: Sequence[tuple[Source, list[int]]],
     data: FitData,
     options: FitOptions,
     seed: np.random.SeedSequence,
     n_jobs: int | None,
     verbose: int,
-) -> tuple[BorderMap, ...]:
-    """Map several borders, each between the rows of its own classes."""
-    seeds = seed.spawn(len(borders))
-    # One thread of BLAS a border: they would fight over the same processors.
+) -> list[BorderMap]:
+    """Find points on several borders, each between the rows of its own classes."""
+
+    def map_one(border: tuple[Source, list[int]], rng: np.random.Generator) -> BorderMap:
+        return map_border(*border, data, options, rng)
+
+    return _in_parallel(map_one, borders, seed.spawn(len(borders)), n_jobs, verbose)
+
+
+def _in_parallel(
+    function: Callable[[Item, np.random.Generator], BorderMap],
+    items: Sequence[Item],
+    seeds: Sequence[np.random.SeedSequence],
+    n_jobs: int | None,
+    verbose: int,
+) -> list[BorderMap]:
+    """Call a function with each item and random numbers of its own, on several threads."""
+    # One thread of BLAS per call, or the calls would compete for the same processors.
     with threadpool_limits(limits=1, user_api="blas"):
-        maps = Parallel(n_jobs=n_jobs, prefer="threads", verbose=verbose)(
-            delayed(map_border)(border, own, data, options, np.random.default_rng(child))
-            for border, own, child in zip(borders, members, seeds, strict=True)
+        return list(
+            Parallel(n_jobs=n_jobs, prefer="threads", verbose=verbose)(
+                delayed(function)(item, np.random.default_rng(seed))
+                for item, seed in zip(items, seeds, strict=True)
+            )
         )
-    return tuple(maps)
 
 
 def fit_shortlist(
@@ -96,27 +141,29 @@ def fit_shortlist(
     n_jobs: int | None = None,
     verbose: int = 0,
 ) -> Scheme:
-    """Fit one map for all classes, and map the border of each pair; two classes have one border."""
+    """Fit one map for all classes, and one for each pair; two classes have one border."""
     if len(source.classes) == 2 and (not refine or options.decision_offset):
         return fit_pairwise(source, data, options, seed=seed, n_jobs=n_jobs, verbose=verbose)
-    lesson_seed, shared_seed, pair_seed = seed.spawn(3)
+    transfer_seed, shared_seed, pair_seed = seed.spawn(3)
     options = replace(options, blend=options.blend or DEFAULTS.schemes.blend)
-    transfer_set = build_transfer_set(source, data.rows, rng=np.random.default_rng(lesson_seed))
-    shared = _fit_shared(
+    transfer_set = build_transfer_set(source, data.rows, rng=np.random.default_rng(transfer_seed))
+    shared = _fit_shared_map(
         source, data, validation, transfer_set, options, np.random.default_rng(shared_seed)
     )
     if len(source.classes) == 2:
         return PairwiseScheme((shared.with_preprocessing(data.preprocessing),), 2, options.double)
     if refine:
-        pairs = _fit_pairs(source, transfer_set, shared, options, pair_seed, n_jobs, verbose)
+        pairs = _train_pairs(source, transfer_set, shared, options, pair_seed, n_jobs, verbose)
     else:
         inner = replace(data, preprocessing=None)
-        found = fit_pairwise(source, inner, options, seed=pair_seed, n_jobs=n_jobs, verbose=verbose)
-        pairs = [projected(one, shared.preprocessing) for one in found.maps]
-    return _join(source, data, transfer_set, (shared, *pairs), options)
+        pairwise = fit_pairwise(
+            source, inner, options, seed=pair_seed, n_jobs=n_jobs, verbose=verbose
+        )
+        pairs = [with_projection(map_, shared.preprocessing) for map_ in pairwise.maps]
+    return _as_shortlist(source, data, transfer_set, (shared, *pairs), options)
 
 
-def _fit_shared(
+def _fit_shared_map(
     source: MulticlassSource,
     data: FitData,
     validation: ValidationSet,
@@ -124,27 +171,22 @@ def _fit_shared(
     options: FitOptions,
     rng: np.random.Generator,
 ) -> BorderMap:
-    """Fit one map to all classes, and make its probabilities the source's."""
-    n_points = (
-        options.n_borders
-        if transfer_set.probabilities.shape[1] == 1
-        else DEFAULTS.schemes.shortlist_points
+    """Train one map for all classes, with calibrated probabilities."""
+    n_points = DEFAULTS.schemes.shortlist_points
+    if transfer_set.probabilities.shape[1] == 1 and options.n_borders:
+        n_points = options.n_borders
+    map_ = fit_map(
+        transfer_set,
+        n_points=min(n_points, len(data.rows)),
+        blend=options.blend or DEFAULTS.schemes.blend,
+        budget=SHORTLIST_BUDGET,
+        rng=rng,
     )
-    n_points = min(n_points or DEFAULTS.schemes.shortlist_points, len(data.rows))
-    blend = options.blend or DEFAULTS.schemes.blend
-    fitted = to_map(fit_map(transfer_set, n_points=n_points, blend=blend, rng=rng), blend)
     validation, rows = augmented_validation_set(source, data, validation)
-    logits = fitted.decide(rows).astype(np.float64)
-    inverse_temperature = fit_inverse_temperature(
-        logits, source.calibrated_probabilities(rows), validation.weights
-    )
-    # The value of a single border is half a logit.
-    return fitted.scaled(
-        0.5 * inverse_temperature if fitted.n_outputs == 1 else inverse_temperature
-    )
+    return calibrate(map_, rows, source.calibrated_probabilities(rows), validation.weights)
 
 
-def _fit_pairs(
+def _train_pairs(
     source: MulticlassSource,
     transfer_set: TransferSet,
     shared: BorderMap,
@@ -153,76 +195,70 @@ def _fit_pairs(
     n_jobs: int | None,
     verbose: int,
 ) -> list[BorderMap]:
-    """Fit a map to each pair, on the rows that are nearest to asking it."""
+    """Train a map for each pair, on the rows whose likeliest classes are nearest to the pair."""
     trainer = PairMapTrainer(
         transfer_set.rows,
         None if shared.preprocessing is None else shared.preprocessing.to_matrix(),
         options.n_borders or DEFAULTS.schemes.pair_points,
         options.blend or DEFAULTS.schemes.blend,
-        DEFAULTS.schemes.min_pair_samples,
     )
-    scores = shared.decide(transfer_set.rows).astype(np.float64)
-    behind = scores.max(axis=1, keepdims=True) - scores
+    logits = shared.decide(transfer_set.rows).astype(np.float64)
+    deficit = logits.max(axis=1, keepdims=True) - logits
 
-    def fit_one(pair: tuple[int, int], child: np.random.SeedSequence) -> BorderMap:
-        some = _nearest_rows(np.maximum(behind[:, pair[0]], behind[:, pair[1]]))
-        own, chances = transfer_set.rows[some].astype(np.float64), transfer_set.probabilities[some]
-        decisions = source.pair_decision(pair, own, chances)
-        return trainer.fit(some, decisions, np.random.default_rng(child))
+    def train_one(pair: tuple[int, int], rng: np.random.Generator) -> BorderMap:
+        row_index = _smallest(np.maximum(deficit[:, pair[0]], deficit[:, pair[1]]))
+        rows = transfer_set.rows[row_index].astype(np.float64)
+        decisions = source.pair_decision(pair, rows, transfer_set.probabilities[row_index])
+        return trainer.train(row_index, decisions, DEFAULTS.schemes.min_pair_samples, rng)
 
     pairs = class_pairs(len(source.classes))
-    # One thread of BLAS a pair: they would fight over the same processors.
-    with threadpool_limits(limits=1, user_api="blas"):
-        return list(
-            Parallel(n_jobs=n_jobs, prefer="threads", verbose=verbose)(
-                delayed(fit_one)(pair, child)
-                for pair, child in zip(pairs, seed.spawn(len(pairs)), strict=True)
-            )
-        )
+    return _in_parallel(train_one, pairs, seed.spawn(len(pairs)), n_jobs, verbose)
 
 
-def _nearest_rows(behind: Array) -> Indices:
-    """Return the rows of which both classes of a pair are least behind the best."""
-    if len(behind) <= DEFAULTS.schemes.pair_rows:
-        return np.arange(len(behind))
-    return np.sort(
-        np.argpartition(behind, DEFAULTS.schemes.pair_rows)[: DEFAULTS.schemes.pair_rows]
-    )
+def _smallest(deficit: Array) -> Indices:
+    """Return the places of the smallest values, as many as a pair has rows, ascending."""
+    n_rows = DEFAULTS.schemes.pair_rows
+    if len(deficit) <= n_rows:
+        return np.arange(len(deficit))
+    return np.sort(np.argpartition(deficit, n_rows)[:n_rows])
 
 
-def _join(
+def _as_shortlist(
     source: MulticlassSource,
     data: FitData,
     transfer_set: TransferSet,
     maps: tuple[BorderMap, ...],
     options: FitOptions,
 ) -> ShortlistScheme:
-    """Return the scheme, with as many classes named as the rows asked about say."""
-    scores = maps[0].decide(transfer_set.rows)
-    own = scores[np.arange(len(scores)), transfer_set.probabilities.argmax(axis=1)]
+    """Return the scheme, its shortlists as long as the transfer set needs them."""
+    logits = maps[0].decide(transfer_set.rows)
+    source_logit = logits[np.arange(len(logits)), transfer_set.probabilities.argmax(axis=1)]
+    deficit = logits.max(axis=1) - source_logit
     logit_margin = max(
         DEFAULTS.schemes.min_logit_margin,
-        float(np.quantile(scores.max(axis=1) - own, DEFAULTS.schemes.shortlist_coverage)),
+        float(np.quantile(deficit, DEFAULTS.schemes.shortlist_coverage)),
     )
-    first = maps[0].with_preprocessing(data.preprocessing)
-    # The same step for all maps, not one that is equal.
-    moved = [
-        replace(one.with_preprocessing(data.preprocessing), preprocessing=first.preprocessing)
-        for one in maps[1:]
-    ]
     scheme = ShortlistScheme(
-        (first, *moved),
+        _with_common_preprocessing(maps, data),
         len(source.classes),
         options.double,
         logit_margin=logit_margin,
         by_vote=source.decides_by_vote,
     )
-    return replace(scheme, mean_pairs=_count_asked(scheme, scores))
+    mean_pairs = float(np.sum(scheme.find_pairs(logits)[1] >= 0) / len(logits))
+    return replace(scheme, mean_pairs=mean_pairs)
 
 
-def _count_asked(scheme: ShortlistScheme, scores: NDArray[np.floating]) -> float:
-    """Return how many pairs rows ask on average."""
-    return float(np.sum(scheme.find_pairs(scores)[1] >= 0) / len(scores))
+def _with_common_preprocessing(maps: tuple[BorderMap, ...], data: FitData) -> tuple[BorderMap, ...]:
+    """Return maps of raw rows that share one preprocessing object, not equal copies of it."""
+    first = maps[0].with_preprocessing(data.preprocessing)
+    return (
+        first,
+        *(
+            replace(map_.with_preprocessing(data.preprocessing), preprocessing=first.preprocessing)
+            for map_ in maps[1:]
+        ),
+    )
 
 
 def fit_tree(
@@ -236,7 +272,7 @@ def fit_tree(
     n_jobs: int | None = None,
     verbose: int = 0,
 ) -> Scheme:
-    """Group the classes, and map the border between the two groups at each fork."""
+    """Group the classes, and fit the border between the two groups at each node."""
     n_classes = len(source.classes)
     if n_classes == 2:
         return fit_shortlist(
@@ -250,139 +286,82 @@ def fit_tree(
             verbose=verbose,
         )
     children = group_classes(data.rows, data.class_index, n_classes)
-    find = _fit_forks if refine else _map_forks
-    maps = find(source, data, options, children, seed, n_jobs, verbose)
+    nodes = split_groups(children)
+    if refine:
+        maps = _train_nodes(source, data, options, nodes, seed, n_jobs, verbose)
+    else:
+        inner = replace(data, preprocessing=None)
+        borders = [(GroupBorder(source, *groups), groups[0] + groups[1]) for groups in nodes]
+        maps = _map_borders(borders, inner, options, seed, n_jobs, verbose)
     scheme = TreeScheme(tuple(maps), n_classes, options.double, children)
     if refine:
-        scheme = _sharpen(source, data, validation, scheme)
-    first = scheme.maps[0].with_preprocessing(data.preprocessing)
-    # The same step for all maps, not one that is equal.
-    moved = [
-        replace(one.with_preprocessing(data.preprocessing), preprocessing=first.preprocessing)
-        for one in scheme.maps
-    ]
-    return replace(scheme, maps=tuple(moved))
+        scheme = _calibrate_tree(source, data, validation, scheme)
+    return replace(scheme, maps=_with_common_preprocessing(scheme.maps, data))
 
 
-def _map_forks(
+def _train_nodes(
     source: MulticlassSource,
     data: FitData,
     options: FitOptions,
-    children: NDArray[np.int64],
+    nodes: Sequence[Groups],
     seed: np.random.SeedSequence,
     n_jobs: int | None,
     verbose: int,
 ) -> list[BorderMap]:
-    """Search for points on the border of each fork, in the space of the source."""
-    groups, inner = split_groups(children), replace(data, preprocessing=None)
-    with threadpool_limits(limits=1, user_api="blas"):
-        found = Parallel(n_jobs=n_jobs, prefer="threads", verbose=verbose)(
-            delayed(map_border)(
-                GroupBorder(source, *both),
-                both[0] + both[1],
-                inner,
-                options,
-                np.random.default_rng(child),
-            )
-            for both, child in zip(groups, seed.spawn(len(groups)), strict=True)
-        )
-    return list(found)
-
-
-def _fit_forks(
-    source: MulticlassSource,
-    data: FitData,
-    options: FitOptions,
-    children: NDArray[np.int64],
-    seed: np.random.SeedSequence,
-    n_jobs: int | None,
-    verbose: int,
-) -> list[BorderMap]:
-    """Fit a map to each fork, on the rows that come there."""
-    lesson_seed, *seeds = seed.spawn(1 + len(children))
-    transfer_set = build_transfer_set(source, data.rows, rng=np.random.default_rng(lesson_seed))
-    n_points = options.n_borders or DEFAULTS.schemes.node_points
-    blend = options.blend or DEFAULTS.schemes.blend
+    """Train a map for each node, on the rows that reach it."""
+    transfer_seed, *seeds = seed.spawn(1 + len(nodes))
+    transfer_set = build_transfer_set(source, data.rows, rng=np.random.default_rng(transfer_seed))
+    config = DEFAULTS.schemes
     trainer = PairMapTrainer(
         transfer_set.rows,
         transfer_set.components,
-        n_points,
-        blend,
-        DEFAULTS.schemes.min_node_samples,
+        options.n_borders or config.node_points,
+        options.blend or config.blend,
     )
 
-    def fit_one(both: tuple[list[int], list[int]], child: np.random.SeedSequence) -> BorderMap:
-        some, decisions = _lesson_of(transfer_set, *both)
-        own = replace(
-            trainer,
-            n_samples=max(
-                DEFAULTS.schemes.min_node_samples, DEFAULTS.schemes.node_epochs * len(some)
-            ),
-        )
-        return own.fit(some, decisions, np.random.default_rng(child))
+    def train_one(groups: Groups, rng: np.random.Generator) -> BorderMap:
+        row_index, decisions = _rows_of_node(transfer_set, *groups)
+        n_samples = max(config.min_node_samples, config.node_epochs * len(row_index))
+        return trainer.train(row_index, decisions, n_samples, rng)
 
-    # One thread of BLAS a fork: they would fight over the same processors.
-    with threadpool_limits(limits=1, user_api="blas"):
-        fitted = Parallel(n_jobs=n_jobs, prefer="threads", verbose=verbose)(
-            delayed(fit_one)(both, child)
-            for both, child in zip(split_groups(children), seeds, strict=True)
-        )
-    return list(fitted)
+    return _in_parallel(train_one, nodes, seeds, n_jobs, verbose)
 
 
-def _lesson_of(
+def _rows_of_node(
     transfer_set: TransferSet, first: list[int], second: list[int]
 ) -> tuple[Indices, Array]:
-    """Return the rows that come to a fork, and half the logarithm of the odds of its branches."""
-    some = np.flatnonzero(np.isin(transfer_set.probabilities.argmax(axis=1), first + second))
-    if not len(some):
-        some = np.arange(len(transfer_set.probabilities))
-    probabilities = np.maximum(transfer_set.probabilities[some].astype(np.float64), MIN_PROBABILITY)
+    """Return the rows that reach a node, and half the log-odds of its two groups."""
+    likeliest = transfer_set.probabilities.argmax(axis=1)
+    row_index = np.flatnonzero(np.isin(likeliest, first + second))
+    if not len(row_index):
+        row_index = np.arange(len(likeliest))
+    probabilities = np.maximum(
+        transfer_set.probabilities[row_index].astype(np.float64), MIN_PROBABILITY
+    )
     odds = probabilities[:, second].max(axis=1) / probabilities[:, first].max(axis=1)
-    return some, 0.5 * np.log(odds)
+    return row_index, 0.5 * np.log(odds)
 
 
-def _sharpen(
+def _calibrate_tree(
     source: MulticlassSource, data: FitData, validation: ValidationSet, scheme: TreeScheme
 ) -> TreeScheme:
-    """Scale all values by the factor that brings probabilities nearest to the source's."""
+    """Scale all decision values by the factor with probabilities nearest to the source's."""
     validation, rows = augmented_validation_set(source, data, validation)
-    wanted, values = source.calibrated_probabilities(rows), scheme.values(rows)
+    target, values = source.calibrated_probabilities(rows), scheme.values(rows)
 
-    def loss(log_factor: float) -> float:
-        found = scheme.raw_probabilities(np.exp(log_factor) * values)
-        return float(
-            -validation.weights
-            @ np.sum(wanted * np.log(np.maximum(found, MIN_PROBABILITY)), axis=1)
-        )
+    def cross_entropy(factor: float) -> float:
+        predicted = np.log(np.maximum(scheme.raw_probabilities(factor * values), MIN_PROBABILITY))
+        return float(-validation.weights @ np.sum(target * predicted, axis=1))
 
-    found = minimize_scalar(loss, bounds=(np.log(0.02), np.log(50)), method="bounded")
-    factor = float(np.exp(found.x))
-    return replace(scheme, maps=tuple(one.scaled(factor) for one in scheme.maps))
-
-
-def borders_of(scheme: str, source: MulticlassSource, data: FitData) -> list[Border]:
-    """Return the borders that the maps of a scheme are of."""
-    n_classes = len(source.classes)
-    if scheme == "one-vs-rest" and n_classes > 2:
-        everyone = range(n_classes)
-        return [
-            Border(source.one_vs_rest(one), [other for other in everyone if other != one], [one])
-            for one in everyone
-        ]
-    if scheme == "tree" and n_classes > 2:
-        groups = split_groups(group_classes(data.rows, data.class_index, n_classes))
-        return [Border(GroupBorder(source, *both), *both) for both in groups]
-    return [
-        Border(source.pair_border(*pair), [pair[0]], [pair[1]]) for pair in class_pairs(n_classes)
-    ]
+    factor = fit_inverse_temperature(cross_entropy)
+    return replace(scheme, maps=tuple(map_.scaled(factor) for map_ in scheme.maps))
 
 
 def group_classes(rows: Array, class_index: Indices, n_classes: int) -> NDArray[np.int64]:
-    """Build a tree of classes, those whose means are nearest being parted last.
+    """Build a tree of classes by agglomerative clustering of their means (Ward's criterion).
 
-    Two groups are joined where that adds least to the squared distances from their mean (Ward),
-    which makes groups of similar size, and so short ways.
+    It joins the two groups that increase the squared distances to the mean least, which keeps
+    groups of similar size, and so the tree shallow.
 
     Examples
     --------
@@ -391,48 +370,48 @@ def group_classes(rows: Array, class_index: Indices, n_classes: int) -> NDArray[
            [-1, -3]])
     """
     means = np.tile(rows.mean(axis=0), (n_classes, 1))
-    for one in np.unique(class_index):
-        means[one] = rows[class_index == one].mean(axis=0)
+    for index in np.unique(class_index):
+        means[index] = rows[class_index == index].mean(axis=0)
     merged = linkage(means, method="ward")[:, :2].astype(np.int64)
     # The last merge is the root; merge k makes the group n_classes + k.
-    forks = np.where(merged < n_classes, -1 - merged, 2 * n_classes - 2 - merged)
-    return np.ascontiguousarray(forks[::-1])
+    nodes = np.where(merged < n_classes, -1 - merged, 2 * n_classes - 2 - merged)
+    return np.ascontiguousarray(nodes[::-1])
 
 
 class GroupBorder(Source):
-    """The border between two groups: that of the best class of the one and of the other."""
+    """The border between two groups of classes: between the likeliest class of each."""
 
     def __init__(self, source: MulticlassSource, first: list[int], second: list[int]) -> None:
         self.source, self.first, self.second = source, np.array(first), np.array(second)
 
     def decision(self, X: Array) -> Array:
-        """Return the decision value of the two best classes."""
+        """Return the decision value of the pair of likeliest classes."""
         values = np.empty(len(X))
-        for some, pair, sign in self._pairs(X):
-            values[some] = sign * self.source.pair_border(*pair).decision(X[some])
+        for places, pair, sign in self._pairs(X):
+            values[places] = sign * self.source.pair_border(*pair).decision(X[places])
         return values
 
     def decision_and_gradient(self, X: Array) -> tuple[Array, Array]:
-        """Return the same with gradients."""
+        """Return decision values and gradients."""
         values, gradients = np.empty(len(X)), np.empty(X.shape)
-        for some, pair, sign in self._pairs(X):
-            value, gradient = self.source.pair_border(*pair).decision_and_gradient(X[some])
-            values[some], gradients[some] = sign * value, sign * gradient
+        for places, pair, sign in self._pairs(X):
+            value, gradient = self.source.pair_border(*pair).decision_and_gradient(X[places])
+            values[places], gradients[places] = sign * value, sign * gradient
         return values, gradients
 
     def _pairs(self, X: Array) -> list[tuple[Indices, tuple[int, int], float]]:
-        """Return the rows of each pair of best classes, the pair ascending, and its sign."""
+        """Return the rows of each pair of likeliest classes, the pair ascending, and its sign."""
         if not len(X):
             return []
-        scores = self.source.logits(X)
-        best = np.column_stack(
-            [group[scores[:, group].argmax(axis=1)] for group in (self.first, self.second)]
+        logits = self.source.logits(X)
+        likeliest = np.column_stack(
+            [group[logits[:, group].argmax(axis=1)] for group in (self.first, self.second)]
         )
         return [
             (
-                np.flatnonzero((best == pair).all(axis=1)),
+                np.flatnonzero((likeliest == pair).all(axis=1)),
                 (int(pair.min()), int(pair.max())),
                 1.0 if pair[0] < pair[1] else -1.0,
             )
-            for pair in np.unique(best, axis=0)
+            for pair in np.unique(likeliest, axis=0)
         ]

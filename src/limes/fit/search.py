@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,13 +20,7 @@ from limes.fit.config import (
 )
 from limes.fit.criterion import SkillCriterion
 from limes.fit.data import FitData
-from limes.fit.train import (
-    count_samples,
-    fit_inverse_temperature,
-    fit_map,
-    seconds_per_sample,
-    to_map,
-)
+from limes.fit.train import calibrate, fit_map, n_training_samples, seconds_per_sample
 from limes.fit.transfer_set import TransferSet, build_transfer_set, extend_transfer_set
 from limes.fit.validation import ValidationSet, augmented_validation_set
 from limes.model.affine import AffineMap
@@ -37,20 +32,17 @@ from limes.timing import time_in_turns
 
 
 @dataclass(frozen=True, eq=False)
-class Fitted:
-    """Border maps, and how they came to be."""
+class FittedScheme:
+    """A scheme, and how it was selected."""
 
-    # The maps.
     scheme: Scheme
-    # What was tried on the way.
-    trials: list[Candidate] = field(default_factory=list)
-    # The same, before they learnt from the rows kept aside too; None where they never did.
-    earlier: Scheme | None = None
-
-    @property
-    def judged(self) -> Scheme:
-        """The maps that the rows kept aside can judge."""
-        return self.scheme if self.earlier is None else self.earlier
+    # The scheme before a last training that also uses the held-out rows; the same where there was
+    # none.
+    validated_scheme: Scheme
+    # What was compared to select the number of points.
+    candidates: list[Candidate] = field(default_factory=list)
+    # Between which rows borders were searched; None where maps were trained.
+    placement: str | None = None
 
 
 def fit_shared(
@@ -61,49 +53,53 @@ def fit_shared(
     *,
     seed: np.random.SeedSequence,
     verbose: int = 0,
-) -> Fitted:
-    """Fit one map for all classes, trying numbers of points unless one is given."""
-    lesson_seed, last_seed, *seeds = seed.spawn(2 + DEFAULTS.search.max_candidates)
-    trainer = CandidateTrainer(
-        source, data, validation, options, np.random.default_rng(lesson_seed)
-    )
+) -> FittedScheme:
+    """Fit one map for all classes, with the best number of points unless one is given."""
+    transfer_seed, final_seed = seed.spawn(2)
+    rng = np.random.default_rng(transfer_seed)
+    trainer = CandidateTrainer(source, data, validation, options, rng)
     if options.n_borders is not None:
-        last = trainer.make(options.n_borders, trainer.blend, last_seed, trainer.final_budget)
-        trials = [replace(last.trial, is_selected=True)]
+        final = trainer.train(options.n_borders, trainer.blend, final_seed, trainer.final_budget)
+        candidates = [replace(final.candidate, is_selected=True)]
     else:
-        ascent = SizeSearch(trainer, verbose)
-        tried = ascent.run(seeds)
-        tried.sort(key=lambda one: one.trial.cost)
-        trials = [one.trial for one in tried]
-        chosen = ascent.choose(tried)
-        last = trainer.retrain_with_full_budget(tried[chosen], last_seed)
-        trials[chosen] = replace(last.trial, is_selected=True)
-        _warn_if_short(last.trial, options.limits.min_agreement)
-    whole = trainer.retrain_on_all_rows(last, last_seed)
-    return Fitted(whole.scheme, trials, earlier=None if whole is last else last.scheme)
+        search = SizeSearch(trainer, verbose)
+        trained = search.run(seed)
+        trained.sort(key=lambda item: item.candidate.cost)
+        candidates = [item.candidate for item in trained]
+        selected = search.select(trained)
+        final = trainer.retrain_with_full_budget(trained[selected], final_seed)
+        candidates[selected] = replace(final.candidate, is_selected=True)
+        _warn_if_below(final.candidate, options.limits.min_agreement)
+    last = trainer.retrain_on_all_rows(final, final_seed)
+    return FittedScheme(last.scheme, final.scheme, candidates)
 
 
 @dataclass(frozen=True, eq=False)
 class TrainedCandidate:
-    """A scheme with its line of the trade-off, and what to choose it by."""
+    """A scheme with its size, cost and agreement."""
 
     scheme: Scheme
-    trial: Candidate
+    candidate: Candidate
     budget: Budget
-    # As if all rows were independent, and where all classes count alike.
-    plain: tuple[float, float]
-    balance: tuple[float, float]
-    # Whether it keeps the source's skill, or agrees as well as is asked for.
+    # Each with its standard error: assuming that rows are independent, and as the mean over
+    # classes.
+    agreement: tuple[float, float]
+    balanced_agreement: tuple[float, float]
+    # Whether it meets the skill criterion, or the user's min_agreement.
     is_good_enough: bool
 
     def is_worse_than(self, other: "TrainedCandidate") -> bool:
-        """Tell whether it agrees less by more than chance."""
-        both = (self.plain, other.plain), (self.balance, other.balance)
-        return any(own[0] < its[0] - DEFAULTS.search.worse_errors * its[1] for own, its in both)
+        """Return whether an agreement is lower by more than its standard error explains."""
+        pairs = (
+            (self.agreement, other.agreement),
+            (self.balanced_agreement, other.balanced_agreement),
+        )
+        n_errors = DEFAULTS.search.worse_errors
+        return any(first[0] < second[0] - n_errors * second[1] for first, second in pairs)
 
 
 class CandidateTrainer:
-    """Makes maps of one source, and judges them on the same rows."""
+    """Trains candidates for one source, and evaluates all on the same rows."""
 
     def __init__(
         self,
@@ -115,35 +111,25 @@ class CandidateTrainer:
     ) -> None:
         self.source, self.data, self.options = source, data, options
         self.raw_rows = validation.rows
+        scheme_class = PairwiseScheme if len(source.classes) == 2 else SharedScheme
+        # Makes the scheme of a tuple of one map for all classes.
+        self.as_scheme: Callable[[tuple[BorderMap]], Scheme] = partial(
+            scheme_class, n_classes=len(source.classes), double=options.double
+        )
         self.transfer_set = build_transfer_set(source, data.rows, rng=rng)
+        self.is_wide = self.transfer_set.components is not None
+        self.blend = options.blend or DEFAULTS.search.blend
+        # Behind a projection, longer training is no better.
+        self.search_budget = WIDE_BUDGET if self.is_wide else SEARCH_BUDGET
+        self.final_budget = WIDE_BUDGET if self.is_wide else FINAL_BUDGET
         self.validation, self.validation_rows = augmented_validation_set(source, data, validation)
+        # Synthetic rows made from a few real ones do not show how much skill is lost.
+        self.has_enough_validation_rows = validation.n_real_rows >= DEFAULTS.validation.min_rows
         self.criterion = SkillCriterion(
             self.validation, source.calibrated_probabilities(self.validation_rows)
         )
-        # Rows made from a few real ones do not tell what skill is lost.
-        self.has_enough_validation_rows = validation.n_real_rows >= DEFAULTS.validation.min_rows
 
-    @property
-    def is_wide(self) -> bool:
-        """Whether rows are projected before the search."""
-        return self.transfer_set.components is not None
-
-    @property
-    def blend(self) -> int:
-        """How many points answer for a row: as many as were asked for, or as many as do well."""
-        return self.options.blend or DEFAULTS.search.blend
-
-    @property
-    def search_budget(self) -> Budget:
-        """How long a map is trained to see what it is worth."""
-        return WIDE_BUDGET if self.is_wide else SEARCH_BUDGET
-
-    @property
-    def final_budget(self) -> Budget:
-        """How long the last map is trained; behind a projection, longer is no better."""
-        return WIDE_BUDGET if self.is_wide else FINAL_BUDGET
-
-    def make(
+    def train(
         self,
         n_points: int,
         blend: int,
@@ -151,60 +137,90 @@ class CandidateTrainer:
         budget: Budget,
         transfer_set: TransferSet | None = None,
     ) -> TrainedCandidate:
-        """Fit a map, and measure its agreement with the source."""
-        transfer_set = transfer_set or self.transfer_set
-        fitted = fit_map(
-            transfer_set,
+        """Train a map, and evaluate it on the validation rows."""
+        map_ = fit_map(
+            transfer_set or self.transfer_set,
             n_points=n_points,
             blend=blend,
+            budget=budget,
             rng=np.random.default_rng(seed),
-            seconds=budget.seconds,
-            max_samples=min(budget.max_samples, budget.max_epochs * len(transfer_set.rows)),
         )
-        one = self._calibrate(to_map(fitted, blend))
-        inner = self._join(one)
+        map_ = calibrate(
+            map_,
+            self.validation_rows,
+            self.criterion.calibrated_probabilities,
+            self.validation.weights,
+        )
+        inner = self.as_scheme((map_,))
         values = inner.values(self.validation_rows)
-        return self._evaluate(one, inner.class_index(values), inner.probabilities(values), budget)
+        class_index, probabilities = inner.class_index(values), inner.probabilities(values)
+        scheme = self.as_scheme((map_.with_preprocessing(self.data.preprocessing),))
+        n_borders = scheme.n_borders
+        agreement = self.validation.agreement(class_index)
+        independent = self.validation.agreement_assuming_independence(class_index)
+        balanced = self.validation.balanced_agreement(class_index)
+        candidate = Candidate(
+            scheme.name,
+            n_borders,
+            min(blend, max(n_borders - 1, 1)),
+            scheme.cost,
+            *agreement,
+            skill_loss=self.criterion.skill_loss(class_index)[0],
+        )
+        is_good_enough = self._is_good_enough(candidate, class_index, probabilities)
+        return TrainedCandidate(scheme, candidate, budget, independent, balanced, is_good_enough)
+
+    def _is_good_enough(
+        self, candidate: Candidate, class_index: Indices, probabilities: Array
+    ) -> bool:
+        """Return whether a candidate reaches min_agreement, or else meets the skill criterion."""
+        min_agreement = self.options.limits.min_agreement
+        if min_agreement is not None:
+            return candidate.agreement >= min_agreement
+        return self.has_enough_validation_rows and self.criterion.is_good_enough(
+            class_index, probabilities
+        )
 
     def retrain_with_full_budget(
         self, short: TrainedCandidate, seed: np.random.SeedSequence
     ) -> TrainedCandidate:
-        """Make the map of a trial once more, better; where it learns too much by heart, keep it."""
+        """Train a candidate again with the full budget; keep the first where that overfits."""
         if short.budget == self.final_budget:
             return short
-        trial = short.trial
-        return self._keep_better(
-            short, self.make(trial.n_borders, trial.blend, seed, self.final_budget)
-        )
+        n_points, blend = short.candidate.n_borders, short.candidate.blend
+        return self._keep_better(short, self.train(n_points, blend, seed, self.final_budget))
 
     def retrain_on_all_rows(
-        self, made: TrainedCandidate, seed: np.random.SeedSequence
+        self, first: TrainedCandidate, seed: np.random.SeedSequence
     ) -> TrainedCandidate:
-        """Make a map once more with the rows that were kept aside to judge it, if there is time."""
-        if not self._fits_budget(made):
-            return made
+        """Train a candidate again with the held-out rows as well, if there is time."""
+        if not self._fits_budget(first):
+            return first
         rng = np.random.default_rng(seed.spawn(1)[0])
         transfer_set = extend_transfer_set(
             self.transfer_set, self.source, self.data.held_out_rows, rng=rng
         )
-        trial = made.trial
-        whole = self.make(trial.n_borders, trial.blend, seed, made.budget, transfer_set)
-        # Having seen the judges it should do better on them; where it does worse, it is bad luck.
-        return self._keep_better(made, whole)
+        n_points, blend = first.candidate.n_borders, first.candidate.blend
+        # Trained on the validation rows, it should agree better on them; if it is worse, the
+        # optimiser failed.
+        return self._keep_better(
+            first, self.train(n_points, blend, seed, first.budget, transfer_set)
+        )
 
     def _keep_better(self, first: TrainedCandidate, second: TrainedCandidate) -> TrainedCandidate:
-        """Return the second map, unless it is worse, or only the first is what is asked for."""
-        wanted = self.options.limits.min_agreement or 0.0
-        is_short = second.trial.agreement < min(wanted, first.trial.agreement)
-        return first if is_short or second.is_worse_than(first) else second
+        """Return the second candidate, unless it is worse or falls below min_agreement."""
+        min_agreement = self.options.limits.min_agreement or 0.0
+        agreement = first.candidate.agreement
+        is_below = second.candidate.agreement < min(min_agreement, agreement)
+        return first if is_below or second.is_worse_than(first) else second
 
-    def _fits_budget(self, made: TrainedCandidate) -> bool:
-        """Tell whether there is time to make a map once more, with the rows kept aside."""
+    def _fits_budget(self, trained: TrainedCandidate) -> bool:
+        """Return whether held-out rows are worth a further training, and there is time for it."""
         transfer_set, held_out_rows = self.transfer_set, self.data.held_out_rows
-        shape = made.trial.n_borders, self.blend
-        n_samples = count_samples(transfer_set, *shape, made.budget.seconds)
-        mean_pairs = len(transfer_set.rows) * len(held_out_rows) / transfer_set.n_real
-        seconds = mean_pairs * self.source.query_cost / DEFAULTS.transfer.multiply_adds_per_second
+        shape = trained.candidate.n_borders, self.blend
+        n_samples = n_training_samples(transfer_set, *shape, trained.budget.seconds)
+        n_queries = len(transfer_set.rows) * len(held_out_rows) / transfer_set.n_real
+        seconds = n_queries * self.source.query_cost / DEFAULTS.transfer.multiply_adds_per_second
         seconds += n_samples * seconds_per_sample(transfer_set, *shape)
         return (
             len(held_out_rows) >= DEFAULTS.search.min_held_out_share * transfer_set.n_real
@@ -212,310 +228,254 @@ class CandidateTrainer:
         )
 
     def untrained_scheme(self, n_points: int) -> Scheme:
-        """Return a scheme of the shape of one with so many points."""
+        """Return a scheme of random maps that costs as much as a trained one."""
         rng = np.random.default_rng(0)
-        n_features, n_search = self.transfer_set.rows.shape[1], self.transfer_set.search.shape[1]
-        preprocessing = None
+        n_features = self.transfer_set.rows.shape[1]
+        n_search = self.transfer_set.search_rows.shape[1]
+        n_outputs = self.transfer_set.probabilities.shape[1]
+        projection = None
         if self.is_wide and n_points > 1:
             matrix = rng.normal(size=(n_features, n_search))
-            preprocessing = AffineMap(np.zeros(n_features), matrix)
-        n_outputs = self.transfer_set.probabilities.shape[1]
-        width = n_search if preprocessing else n_features
+            projection = AffineMap(np.zeros(n_features), matrix)
+        width = n_features if projection is None else n_search
         slopes = rng.normal(size=(n_points, width, n_outputs))
-        one = BorderMap(
+        map_ = BorderMap(
             rng.normal(size=(n_points, width)),
-            (slopes if preprocessing is None else matrix @ slopes).transpose(0, 2, 1),
+            (slopes if projection is None else matrix @ slopes).transpose(0, 2, 1),
             np.zeros((n_points, n_outputs)),
-            preprocessing,
+            projection,
             self.blend,
         )
-        return self._join(one.with_preprocessing(self.data.preprocessing))
-
-    def _evaluate(
-        self, one: BorderMap, class_index: Indices, probabilities: Array, budget: Budget
-    ) -> TrainedCandidate:
-        """Return a map with what its answers to the judges say of it."""
-        scheme = self._join(one.with_preprocessing(self.data.preprocessing))
-        validation = self.validation
-        trial = Candidate(
-            scheme.name,
-            scheme.n_borders,
-            min(one.blend, max(one.n_borders - 1, 1)),
-            scheme.cost,
-            *validation.agreement(class_index),
-            skill_loss=self.criterion.lost(class_index)[0],
-        )
-        return TrainedCandidate(
-            scheme,
-            trial,
-            budget,
-            validation.agreement_assuming_independence(class_index),
-            validation.balanced_agreement(class_index),
-            self._is_enough(trial, class_index, probabilities),
-        )
-
-    def _is_enough(self, trial: Candidate, class_index: Indices, probabilities: Array) -> bool:
-        """Tell whether a map is as good as is asked for, by default as good as its source."""
-        wanted = self.options.limits.min_agreement
-        if wanted is not None:
-            return trial.agreement >= wanted
-        return self.has_enough_validation_rows and self.criterion.is_good_enough(
-            class_index, probabilities
-        )
-
-    def _calibrate(self, one: BorderMap) -> BorderMap:
-        """Return a fitted map with probabilities like the source's."""
-        logits = one.decide(self.validation_rows).astype(np.float64)
-        inverse_temperature = fit_inverse_temperature(
-            logits, self.criterion.calibrated_probabilities, self.validation.weights
-        )
-        # The value of a single border is half a logit.
-        return one.scaled(0.5 * inverse_temperature if one.n_outputs == 1 else inverse_temperature)
-
-    def _join(self, one: BorderMap) -> Scheme:
-        """Return the scheme of one map for all classes."""
-        n_classes = len(self.source.classes)
-        if n_classes == 2:
-            return PairwiseScheme((one,), 2, self.options.double)
-        return SharedScheme((one,), n_classes, self.options.double)
+        return self.as_scheme((map_.with_preprocessing(self.data.preprocessing),))
 
 
 class SizeSearch:
-    """Climbs a ladder of numbers of points."""
+    """Trains candidates of growing size, and selects one."""
 
     def __init__(self, trainer: CandidateTrainer, verbose: int) -> None:
         self.trainer, self.verbose = trainer, verbose
-        self.source, self.data = trainer.source, trainer.data
-        self.options, self.is_wide = trainer.options, trainer.is_wide
+        self.source, self.data, self.options = trainer.source, trainer.data, trainer.options
 
-    def run(self, seeds: list[np.random.SeedSequence]) -> list[TrainedCandidate]:
-        """Try more and more points, until they stop to help; then see what can be spared."""
-        tried: list[TrainedCandidate] = []
-        left = iter(seeds)
+    def run(self, seed: np.random.SeedSequence) -> list[TrainedCandidate]:
+        """Train more and more points until they stop helping; then fewer, and a smaller blend."""
+        trained: list[TrainedCandidate] = []
         for n_points in self.sizes():
-            if self._should_stop(tried):
+            is_good_enough = bool(trained) and trained[-1].is_good_enough
+            if is_good_enough or should_stop([item.candidate for item in trained]):
                 break
-            tried.append(self._train_and_log(n_points, self.trainer.blend, next(left)))
-        tried.extend(self._smaller_sizes(tried, left))
-        found = tried[self.choose(tried)]
-        is_rich = self.options.blend is None and found.trial.blend > DEFAULTS.search.small_blend
-        # Beside a projection, a leaner blend saves little.
-        if is_rich and found.is_good_enough and not self.is_wide:
-            tried.append(
-                self._train_and_log(found.trial.n_borders, DEFAULTS.search.small_blend, next(left))
+            trained.append(self._train_and_log(n_points, self.trainer.blend, seed))
+        trained.extend(self._smaller_sizes(trained, seed))
+        selected = trained[self.select(trained)]
+        small_blend = DEFAULTS.search.small_blend
+        # Behind a projection, a smaller blend saves little.
+        can_shrink = self.options.blend is None and not self.trainer.is_wide
+        if can_shrink and selected.is_good_enough and selected.candidate.blend > small_blend:
+            n_points = selected.candidate.n_borders
+            trained.append(self._train_and_log(n_points, small_blend, seed))
+        return trained
+
+    def sizes(self) -> list[int]:
+        """Return the numbers of points of the candidates, ascending."""
+        is_wide = self.trainer.is_wide
+        all_sizes = DEFAULTS.search.wide_sizes if is_wide else DEFAULTS.search.sizes
+        sizes = [size for size in all_sizes if size == 1 or self._is_affordable(size)]
+        larger = [size for size in all_sizes if size > sizes[-1]]
+        if larger and not is_wide:
+            sizes.extend(self._largest_affordable(sizes[-1], larger[0]))
+        limits = self.options.limits
+        if limits.max_cost is None and limits.max_time_us is None and limits.max_bytes is None:
+            return sizes
+        has_raw = self.data.preprocessing is not None
+        rows = self.trainer.raw_rows if has_raw else self.trainer.validation.rows
+        return sizes_within_limits(limits, sizes, self.trainer.untrained_scheme, rows)
+
+    def _is_affordable(self, n_points: int) -> bool:
+        """Return whether there are rows for so many points, and their map is fast enough."""
+        if n_points > self._max_points:
+            return False
+        if self.options.limits.min_agreement is not None:
+            return True
+        is_small = n_points <= DEFAULTS.search.few_points
+        max_cost = self.source.query_cost if is_small else self.max_cost_without_proof
+        max_cost = max(max_cost, DEFAULTS.search.negligible_cost)
+        return self.trainer.untrained_scheme(n_points).cost <= max_cost
+
+    @property
+    def _max_points(self) -> int:
+        """Largest number of points that there are rows for."""
+        return max(len(self.data.rows), DEFAULTS.search.points_for_any_rows)
+
+    @property
+    def max_cost_without_proof(self) -> float:
+        """Multiply-adds per row above which a candidate must be better by more."""
+        config = DEFAULTS.search
+        return max(self.source.multiply_adds / config.min_speed_up, config.negligible_cost)
+
+    def _largest_affordable(self, low: int, high: int) -> list[int]:
+        """Return the largest affordable number of points between two sizes, if it is worth it."""
+        high = min(high, self._max_points + 1)
+        min_agreement = self.options.limits.min_agreement
+        min_size = low + int(low * DEFAULTS.search.min_size_step)
+        while high - low > 1:
+            middle = (low + high) // 2
+            is_affordable = (
+                min_agreement is not None
+                or self.trainer.untrained_scheme(middle).cost <= self.max_cost_without_proof
             )
-        return tried
-
-    def _should_stop(self, tried: list[TrainedCandidate]) -> bool:
-        """Tell whether the next rung is not needed."""
-        is_good_enough = bool(tried) and tried[-1].is_good_enough
-        return is_good_enough or should_stop([one.trial for one in tried])
-
-    def _smaller_sizes(
-        self, tried: list[TrainedCandidate], seeds: Iterator[np.random.SeedSequence]
-    ) -> Iterator[TrainedCandidate]:
-        """Try half as many points while they are enough, down to the rung below the last."""
-        below = tried[-2].trial.n_borders if len(tried) > 1 else 0
-        last = tried[-1]
-        while last.is_good_enough and last.trial.n_borders // 2 > below:
-            last = self._train_and_log(last.trial.n_borders // 2, self.trainer.blend, next(seeds))
-            yield last
-
-    def choose(self, tried: list[TrainedCandidate]) -> int:
-        """Return which one to take."""
-        plain = [replace(one.trial, agreement_error=one.plain[1]) for one in tried]
-        balances = [one.balance for one in tried]
-        rarest = np.bincount(
-            self.trainer.validation.class_index, self.trainer.validation.weights
-        ).min()
-        return choose(
-            plain,
-            self.options.limits.min_agreement,
-            balances,
-            fair_cost=self.fair_cost,
-            same=DEFAULTS.search.min_difference * rarest,
-            kept=[one.is_good_enough for one in tried],
-        )
+            low, high = (middle, high) if is_affordable else (low, middle)
+        return [low] if low >= min_size else []
 
     def _train_and_log(
         self, n_points: int, blend: int, seed: np.random.SeedSequence
     ) -> TrainedCandidate:
-        """Make a map in a short time, and tell what came out."""
-        made = self.trainer.make(n_points, blend, seed, self.trainer.search_budget)
-        self._log(made.trial)
-        return made
-
-    def sizes(self) -> list[int]:
-        """Return the numbers of points worth trying, ascending."""
-        ladder = DEFAULTS.search.wide_sizes if self.is_wide else DEFAULTS.search.sizes
-        sizes = [n_points for n_points in ladder if n_points == 1 or self._is_worth(n_points)]
-        above = [n_points for n_points in ladder if n_points > sizes[-1]]
-        if above and not self.is_wide:
-            sizes.extend(self._largest_fair(sizes[-1], above[0]))
-        raw = (
-            self.trainer.validation.rows
-            if self.data.preprocessing is None
-            else self.trainer.raw_rows
-        )
-        return sizes_within_limits(self.options.limits, sizes, self.trainer.untrained_scheme, raw)
-
-    def _largest_fair(self, low: int, high: int) -> list[int]:
-        """Return the largest number of points below a rung that may be tried, if it is larger."""
-        high = min(high, self._most_points + 1)
-        wanted = self.options.limits.min_agreement
-        min_size = low + low // 4
-        while high - low > 1:
-            middle = (low + high) // 2
-            is_fair = (
-                wanted is not None or self.trainer.untrained_scheme(middle).cost <= self.fair_cost
-            )
-            low, high = (middle, high) if is_fair else (low, middle)
-        return [low] if low >= min_size else []
-
-    def _is_worth(self, n_points: int) -> bool:
-        """Whether there are rows for so many points, and their map is cheap enough."""
-        if n_points > self._most_points:
-            return False
-        if self.options.limits.min_agreement is not None:
-            return True
-        max_cost = (
-            self.source.query_cost if n_points <= DEFAULTS.search.few_points else self.fair_cost
-        )
-        return self.trainer.untrained_scheme(n_points).cost <= max(
-            max_cost, DEFAULTS.search.negligible_cost
-        )
-
-    @property
-    def _most_points(self) -> int:
-        """The most points that there are rows for."""
-        return max(len(self.data.rows), DEFAULTS.search.points_for_any_rows)
-
-    @property
-    def fair_cost(self) -> float:
-        """Multiply-adds that a map may cost without more ado."""
-        return max(
-            self.source.multiply_adds / DEFAULTS.search.min_speed_up,
-            DEFAULTS.search.negligible_cost,
-        )
-
-    def _log(self, trial: Candidate) -> None:
-        """Say how far it is, where that is asked for."""
+        """Train a candidate with the budget of the search, and report it."""
+        trained = self.trainer.train(n_points, blend, seed.spawn(1)[0], self.trainer.search_budget)
+        candidate = trained.candidate
         if self.verbose:
             print(
-                f"{trial.n_borders} border point{'s' * (trial.n_borders > 1)}, "
-                f"{trial.blend} for a row: {trial.cost} "
-                f"multiply-adds, {trial.agreement:.2%} as the source, "
-                f"{trial.skill_loss:.4f} of its uncertainty coefficient lost"
+                f"{candidate.n_borders} point{'s' * (candidate.n_borders > 1)}, blend "
+                f"{candidate.blend}: cost {candidate.cost} multiply-adds per row, agreement "
+                f"{candidate.agreement:.2%}, expected skill loss {candidate.skill_loss:.4f}"
             )
+        return trained
+
+    def _smaller_sizes(
+        self, trained: list[TrainedCandidate], seed: np.random.SeedSequence
+    ) -> Iterator[TrainedCandidate]:
+        """Train half as many points while they are good enough, down to the size before."""
+        size_before = trained[-2].candidate.n_borders if len(trained) > 1 else 0
+        last = trained[-1]
+        while last.is_good_enough and last.candidate.n_borders // 2 > size_before:
+            n_points = last.candidate.n_borders // 2
+            last = self._train_and_log(n_points, self.trainer.blend, seed)
+            yield last
+
+    def select(self, trained: list[TrainedCandidate]) -> int:
+        """Return the place of the best candidate."""
+        validation = self.trainer.validation
+        rarest_class = np.bincount(validation.class_index, validation.weights).min()
+        return select(
+            [replace(item.candidate, agreement_error=item.agreement[1]) for item in trained],
+            self.options.limits.min_agreement,
+            [item.balanced_agreement for item in trained],
+            max_cost_without_proof=self.max_cost_without_proof,
+            min_difference=DEFAULTS.search.min_difference * rarest_class,
+            good_enough=[item.is_good_enough for item in trained],
+        )
 
 
-def _warn_if_short(trial: Candidate, min_agreement: float | None) -> None:
-    """Say so where the agreement that was asked for is not reached."""
-    if min_agreement is not None and trial.agreement < min_agreement:
+def should_stop(candidates: list[Candidate]) -> bool:
+    """Return whether agreement is complete, or the last sizes did not improve it."""
+    if not candidates:
+        return False
+    best = max(range(len(candidates)), key=lambda place: candidates[place].agreement)
+    n_since = len(candidates) - 1 - best
+    return candidates[best].agreement >= 1.0 or n_since >= DEFAULTS.search.patience
+
+
+def select(
+    candidates: list[Candidate],
+    min_agreement: float | None = None,
+    balanced_agreements: Sequence[tuple[float, float]] | None = None,
+    max_cost_without_proof: float = np.inf,
+    min_difference: float = 0.0,
+    good_enough: Sequence[bool] = (),
+) -> int:
+    """Return the place of the cheapest candidate that is good enough, or as good as the best."""
+    if min_agreement is not None:
+        reachable = min(min_agreement, max(item.agreement for item in candidates))
+        places = {place for place, item in enumerate(candidates) if item.agreement >= reachable}
+        return _cheapest(candidates, places)
+    if any(good_enough):
+        return _cheapest(candidates, set(np.flatnonzero(good_enough).tolist()))
+    agreements = [
+        (item.agreement, max(item.agreement_error, min_difference)) for item in candidates
+    ]
+    balanced = balanced_agreements or []
+    n_errors = DEFAULTS.search.select_errors
+    place = _cheapest(candidates, _near_best(agreements, balanced, n_errors))
+    if candidates[place].cost <= max_cost_without_proof:
+        return place
+    n_errors = DEFAULTS.search.costly_select_errors
+    return _cheapest(candidates, _near_best(agreements, balanced, n_errors))
+
+
+def _near_best(
+    agreements: Sequence[tuple[float, float]],
+    balanced_agreements: Sequence[tuple[float, float]],
+    n_errors: float,
+) -> set[int]:
+    """Return the places of the candidates whose agreements are near the best."""
+    near, near_balanced = (
+        _within(results, n_errors) for results in (agreements, balanced_agreements)
+    )
+    # Where no candidate is near in both, the rare classes decide.
+    return near & near_balanced or near_balanced or near
+
+
+def _within(results: Sequence[tuple[float, float]], n_errors: float) -> set[int]:
+    """Return the places of the results within so many standard errors of the best."""
+    if not results:
+        return set()
+    best, error = max(results)
+    return {place for place, (value, _) in enumerate(results) if value >= best - n_errors * error}
+
+
+def _cheapest(candidates: list[Candidate], places: set[int]) -> int:
+    """Return the place of the cheapest of some candidates."""
+    return min(places, key=lambda place: candidates[place].cost)
+
+
+def _warn_if_below(candidate: Candidate, min_agreement: float | None) -> None:
+    """Warn where min_agreement is not reached."""
+    if min_agreement is not None and candidate.agreement < min_agreement:
         warnings.warn(
-            f"min_agreement={min_agreement!r} is not reached: {trial.n_borders} border points "
-            f"agree with the source on {trial.agreement:.2%} of rows "
-            f"(± {trial.agreement_error:.2%}).",
+            f"min_agreement={min_agreement!r} is not reached: {candidate.n_borders} border points "
+            f"agree with the source on {candidate.agreement:.2%} of rows "
+            f"(± {candidate.agreement_error:.2%}).",
             stacklevel=2,
         )
 
 
-def choose(
-    trials: list[Candidate],
-    min_agreement: float | None = None,
-    balances: Sequence[tuple[float, float]] | None = None,
-    fair_cost: float = np.inf,
-    same: float = 0.0,
-    kept: Sequence[bool] = (),
-) -> int:
-    """Return the number of the cheapest trial that is good enough, or else as good as the best."""
-    if min_agreement is not None:
-        wanted = min(min_agreement, max(trial.agreement for trial in trials))
-        good = {place for place, trial in enumerate(trials) if trial.agreement >= wanted}
-        return _cheapest(trials, good)
-    if any(kept):
-        return _cheapest(trials, set(np.flatnonzero(kept).tolist()))
-    plain = [(trial.agreement, max(trial.agreement_error, same)) for trial in trials]
-    place = _cheapest(trials, _near_best(plain, balances or [], n_errors=1.0))
-    if trials[place].cost <= fair_cost:
-        return place
-    return _cheapest(trials, _near_best(plain, balances or [], n_errors=2.0))
+def sizes_within_limits(
+    limits: Limits,
+    sizes: Sequence[int],
+    untrained_scheme: Callable[[int], Scheme],
+    rows: NDArray[np.floating],
+) -> list[int]:
+    """Return the sizes that limits allow, and the largest number of points that they do."""
+    exceeded = exceeded_limit(limits, untrained_scheme(1), rows)
+    if exceeded:
+        raise ValueError(
+            f"{exceeded} with a single linear function per class. Raise the limit, or give the "
+            "source fewer features."
+        )
+    low, high = 1, DEFAULTS.search.max_points + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        is_within = not exceeded_limit(limits, untrained_scheme(middle), rows)
+        low, high = (middle, high) if is_within else (low, middle)
+    return sorted({*(size for size in sizes if size < low), min(low, max(sizes))})
 
 
-def _cheapest(trials: list[Candidate], places: set[int]) -> int:
-    """Return the place of the cheapest of some trials."""
-    return min(places, key=lambda place: trials[place].cost)
-
-
-def _near_best(
-    plain: Sequence[tuple[float, float]],
-    balances: Sequence[tuple[float, float]],
-    n_errors: float,
-) -> set[int]:
-    """Return the places of the trials near the best."""
-    good, balanced = (_within(results, n_errors) for results in (plain, balances))
-    # Where no trial is good in both, the rare class decides.
-    return good & balanced or balanced or good
-
-
-def _within(results: Sequence[tuple[float, float]], n_errors: float) -> set[int]:
-    """Return the places of the results within so many errors of the best."""
-    if not results:
-        return set()
-    best, error = max(results)
-    return {place for place, one in enumerate(results) if one[0] >= best - n_errors * error}
-
-
-def should_stop(trials: list[Candidate]) -> bool:
-    """Tell whether more points have stopped to help."""
-    if not trials:
-        return False
-    best = max(range(len(trials)), key=lambda place: trials[place].agreement)
-    return trials[best].agreement >= 1.0 or len(trials) - 1 - best >= DEFAULTS.search.patience
+def exceeded_limit(limits: Limits, scheme: Scheme, rows: NDArray[np.floating]) -> str:
+    """Return the limit that a scheme exceeds and by what; an empty string where there is none."""
+    if limits.max_cost is not None and scheme.cost > limits.max_cost:
+        return f"max_cost={limits.max_cost!r}: a row costs {scheme.cost} multiply-adds"
+    if limits.max_bytes is not None and scheme.n_bytes > limits.max_bytes:
+        return f"max_bytes={limits.max_bytes!r}: the model takes {scheme.n_bytes} bytes"
+    if limits.max_time_us is not None:
+        microseconds = microseconds_per_row(scheme, rows)
+        if microseconds > limits.max_time_us:
+            return f"max_time_us={limits.max_time_us!r}: a row takes {microseconds:.2g} µs"
+    return ""
 
 
 def microseconds_per_row(scheme: Scheme, rows: NDArray[np.floating]) -> float:
-    """Return the microseconds that a scheme takes for a row of a batch, on one thread."""
+    """Return the microseconds that a scheme takes per row of a batch, on one thread."""
     batch = np.resize(rows, (DEFAULTS.search.timed_rows, rows.shape[1])).astype(np.float32)
     scheme.classify(batch[:100])
     (best,) = time_in_turns(
         [lambda: scheme.classify(batch)], n_turns=DEFAULTS.search.timing_turns, turn_seconds=0.0
     )
     return 1e6 * best.seconds / DEFAULTS.search.timed_rows
-
-
-def sizes_within_limits(
-    limits: Limits,
-    sizes: Sequence[int],
-    shape: Callable[[int], Scheme],
-    rows: NDArray[np.floating],
-) -> list[int]:
-    """Return the numbers of points that limits allow: some of those given, and the largest."""
-    if not limits.is_limited:
-        return list(sizes)
-    exceeded = exceeded_limit(limits, shape(1), rows)
-    if exceeded:
-        raise ValueError(
-            f"even a single linear function for each class goes beyond {exceeded}. Allow more, or "
-            "give the source fewer features."
-        )
-    low, high = 1, DEFAULTS.search.max_points + 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (
-            (middle, high) if not exceeded_limit(limits, shape(middle), rows) else (low, middle)
-        )
-    return sorted({*(size for size in sizes if size < low), min(low, max(sizes))})
-
-
-def exceeded_limit(limits: Limits, scheme: Scheme, rows: NDArray[np.floating]) -> str:
-    """Return which limit a scheme goes beyond, in words; nothing where it keeps all."""
-    if limits.max_cost is not None and scheme.cost > limits.max_cost:
-        return f"max_cost={limits.max_cost!r}: it costs {scheme.cost} multiply-adds a row"
-    if limits.max_bytes is not None and scheme.n_bytes > limits.max_bytes:
-        return f"max_bytes={limits.max_bytes!r}: it takes {scheme.n_bytes} bytes"
-    if limits.max_time_us is not None:
-        taken = microseconds_per_row(scheme, rows)
-        if taken > limits.max_time_us:
-            return f"max_time_us={limits.max_time_us!r}: it takes {taken:.2g} µs a row"
-    return ""

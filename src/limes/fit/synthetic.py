@@ -12,198 +12,195 @@ from limes.sources.base import training_rows
 from limes.sources.pipelines import unwrap
 
 
+def rows_from_training_rows(model: Any, rng: np.random.Generator) -> Array:
+    """Return the training rows that a classifier keeps, and synthetic rows made from them.
+
+    Half of the synthetic rows are jittered, half are interpolated between any two rows.
+    """
+    config = DEFAULTS.synthetic
+    inner, preprocessing = unwrap(model)
+    real = training_rows(inner)
+    if real is None:
+        raise ValueError(
+            f"X is needed for {type(inner).__name__}, which keeps none of its training rows: give "
+            "rows like those to be predicted."
+        )
+    n_synthetic = int(
+        np.clip(config.rows_per_training_row * len(real), config.min_rows, config.max_rows)
+    )
+    parts = [real, interpolate(real, n_synthetic // 2, rng)]
+    if len(real) > 2:
+        n_jittered = n_synthetic - n_synthetic // 2
+        parts.append(jitter(real, len(real), n_jittered, search_rows=real, rng=rng)[0])
+    rows = np.concatenate(parts)
+    return rows if preprocessing is None else preprocessing.undo(rows)
+
+
+def interpolate(rows: Array, n_synthetic: int, rng: np.random.Generator) -> Array:
+    """Make rows between any two rows."""
+    first, second = (rows[rng.integers(len(rows), size=n_synthetic)] for _ in range(2))
+    fraction = rng.random((n_synthetic, 1))
+    synthetic = first + fraction * (second - first)
+    is_category = find_categories(rows)
+    is_second = rng.random((n_synthetic, int(is_category.sum()))) < fraction
+    synthetic[:, is_category] = np.where(is_second, second[:, is_category], first[:, is_category])
+    return synthetic
+
+
+def jitter(
+    rows: Array,
+    n_starts: int,
+    n_synthetic: int,
+    *,
+    search_rows: Array,
+    rng: np.random.Generator,
+    probability: Array | None = None,
+) -> tuple[Array, Indices]:
+    """Make rows near the first ones, by differences of their neighbours; return their starts too.
+
+    Starts are the first rows, drawn with the given probabilities.
+    """
+    steps = DEFAULTS.synthetic.jitter_steps
+    starts = np.arange(n_starts)
+    neighbours = _neighbours(search_rows, starts, rng)
+    is_category = find_categories(rows)
+    drawn = [rng.choice(n_starts, size=n_synthetic // len(steps), p=probability) for _ in steps]
+    parts = [
+        _jitter_or_interpolate(rows, starts, neighbours, chosen, length, is_category, rng)
+        for chosen, (length, _) in zip(drawn, steps, strict=True)
+    ]
+    return np.concatenate(parts).astype(np.float64), np.concatenate(drawn)
+
+
+def crossover(
+    rows: Array,
+    n_starts: int,
+    n_synthetic: int,
+    *,
+    search_rows: Array,
+    rng: np.random.Generator,
+    probability: Array | None = None,
+) -> tuple[Array, Indices]:
+    """Make rows with each feature from another neighbour of a start; return their starts too.
+
+    A jittered row is near its start; one made by crossover is as far from all rows as those are
+    from each other.
+    """
+    neighbours = _neighbours(search_rows, np.arange(n_starts), rng)
+    drawn = rng.choice(n_starts, size=n_synthetic, p=probability)
+    return _recombine(rows, neighbours[drawn], rng), drawn
+
+
+def sample_near_border(
+    rows: Array,
+    ambiguity: Array,
+    n_synthetic: int,
+    *,
+    search_rows: Array,
+    rng: np.random.Generator,
+) -> NDArray[np.float32]:
+    """Make rows near the given ones, more of them where the source is ambiguous.
+
+    Continuous features move along differences of neighbouring rows; up to half of the categories
+    are exchanged with a neighbour's, so that a synthetic row keeps values that occur. Where rows
+    are few, a share is made by crossover.
+    """
+    config = DEFAULTS.synthetic
+    starts = _sample_starts(ambiguity, rng)
+    neighbours = _neighbours(search_rows, starts, rng)
+    probability = ambiguity[starts] + config.unambiguous_weight
+    probability /= probability.sum()
+    is_category = find_categories(rows)
+    n_crossed = int(n_synthetic * config.crossover_share) if len(rows) < config.few_rows else 0
+    interpolated_share = 1.0 - sum(share for _, share in config.jitter_steps)
+    parts = [
+        _jitter_or_interpolate(
+            rows,
+            starts,
+            neighbours,
+            rng.choice(len(starts), size=int((n_synthetic - n_crossed) * share), p=probability),
+            length,
+            is_category,
+            rng,
+        )
+        for length, share in (*config.jitter_steps, (None, interpolated_share))
+    ]
+    drawn = rng.choice(len(starts), size=n_crossed, p=probability)
+    return np.concatenate([*parts, _recombine(rows, neighbours[drawn], rng).astype(np.float32)])
+
+
+def _sample_starts(ambiguity: Array, rng: np.random.Generator) -> NDArray[np.intp]:
+    """Choose the rows to start from."""
+    n_rows = len(ambiguity)
+    weights = ambiguity + DEFAULTS.synthetic.unambiguous_weight
+    n_starts = min(DEFAULTS.synthetic.max_start_rows, n_rows)
+    return rng.choice(n_rows, size=n_starts, replace=False, p=weights / weights.sum())
+
+
+def _neighbours(
+    search_rows: Array, starts: NDArray[np.intp], rng: np.random.Generator
+) -> NDArray[np.intp]:
+    """Find the nearest rows of each start, among a random part of many."""
+    n_rows = len(search_rows)
+    n_searched = min(DEFAULTS.synthetic.max_neighbor_rows, n_rows)
+    searched = rng.choice(n_rows, size=n_searched, replace=False)
+    n_near = min(DEFAULTS.synthetic.n_neighbors, n_rows - 1) + 1
+    index = NearestNeighbors(n_neighbors=n_near).fit(search_rows[searched].astype(np.float32))
+    near = index.kneighbors(search_rows[starts].astype(np.float32), return_distance=False)
+    # The nearest row to a row is itself, or one equal to it.
+    return searched[near[:, 1:] if n_near > 1 else near]
+
+
 def find_categories(rows: Array) -> NDArray[np.bool_]:
-    """Tell which columns are binary or categorical.
+    """Return which columns are binary or categorical.
 
     Examples
     --------
     >>> find_categories(np.array([[x % 2, x / 7] for x in range(20)]))
     array([ True, False])
     """
-    some = rows[:: max(1, len(rows) // 2000)]
+    sample = rows[:: max(1, len(rows) // DEFAULTS.synthetic.category_rows)]
     return np.array(
-        [len(np.unique(column)) <= DEFAULTS.synthetic.max_category_values for column in some.T]
+        [len(np.unique(column)) <= DEFAULTS.synthetic.max_category_values for column in sample.T]
     )
 
 
-def sample_near_border(
-    rows: Array,
-    ambiguity: Array,
-    n_wanted: int,
-    *,
-    search: Array,
-    rng: np.random.Generator,
-) -> NDArray[np.float32]:
-    """Make new rows about the given ones, more of them where the source is in doubt.
-
-    Continuous features move along differences of neighbouring rows. Categories are exchanged with
-    a neighbour's, up to half of them, so that a new row stays where rows can be. Where rows are
-    few, others take every feature from one of the near rows, whichever, and are beside none.
-    """
-    starts = _sample_starts(ambiguity, rng)
-    neighbors = _neighbours(search, starts, rng)
-    chance = ambiguity[starts] + DEFAULTS.synthetic.unambiguous_weight
-    chance /= chance.sum()
-    is_category = find_categories(rows)
-    n_crossed = (
-        int(n_wanted * DEFAULTS.synthetic.crossover_share)
-        if len(rows) < DEFAULTS.synthetic.few_rows
-        else 0
-    )
-    parts = [
-        _step(
-            rows,
-            starts,
-            neighbors,
-            rng.choice(len(starts), size=int((n_wanted - n_crossed) * share), p=chance),
-            length,
-            is_category,
-            rng,
-        )
-        for length, share in (
-            *DEFAULTS.synthetic.jitter_steps,
-            (None, DEFAULTS.synthetic.interpolated_share),
-        )
-    ]
-    crossed = rng.choice(len(starts), size=n_crossed, p=chance)
-    return np.concatenate([*parts, _cross(rows, neighbors[crossed], rng).astype(np.float32)])
-
-
-def jitter(
-    rows: Array,
-    n_starts: int,
-    n_wanted: int,
-    *,
-    search: Array,
-    rng: np.random.Generator,
-    chance: Array | None = None,
-) -> tuple[Array, Indices]:
-    """Make rows as like the first ones as those are like each other."""
-    starts = np.arange(n_starts)
-    neighbors = _neighbours(search, starts, rng)
-    is_category = find_categories(rows)
-    picks = [
-        rng.choice(n_starts, size=n_wanted // 2, p=chance) for _ in DEFAULTS.synthetic.jitter_steps
-    ]
-    parts = [
-        _step(rows, starts, neighbors, picked, length, is_category, rng)
-        for picked, (length, _) in zip(picks, DEFAULTS.synthetic.jitter_steps, strict=True)
-    ]
-    return np.concatenate(parts).astype(np.float64), np.concatenate(picks)
-
-
-def crossover(
-    rows: Array,
-    n_starts: int,
-    n_wanted: int,
-    *,
-    search: Array,
-    rng: np.random.Generator,
-    chance: Array | None = None,
-) -> tuple[Array, Indices]:
-    """Make rows as far from all others as those are from each other: each feature from another row.
-
-    Twins stay beside the row that they were made from. A cross takes every feature from one of the
-    near rows of its start, whichever, and is beside none of them.
-    """
-    neighbors = _neighbours(search, np.arange(n_starts), rng)
-    picked = rng.choice(n_starts, size=n_wanted, p=chance)
-    return _cross(rows, neighbors[picked], rng), picked
-
-
-def _cross(rows: Array, parents: Indices, rng: np.random.Generator) -> Array:
-    """Make a row of each line of parents, every feature from one of them."""
-    n_wanted, n_parents = parents.shape
-    crosses = np.empty((n_wanted, rows.shape[1]), dtype=rows.dtype)
-    # Column by column: rows can be wide.
-    for place, column in enumerate(rows.T):
-        chosen = rng.integers(n_parents, size=n_wanted)
-        crosses[:, place] = column[parents[np.arange(n_wanted), chosen]]
-    return crosses
-
-
-def interpolate(rows: Array, n_wanted: int, rng: np.random.Generator) -> Array:
-    """Make rows between any two rows."""
-    first, second = (rows[rng.integers(len(rows), size=n_wanted)] for _ in range(2))
-    along = rng.random((n_wanted, 1))
-    new = first + along * (second - first)
-    is_category = find_categories(rows)
-    is_second = rng.random((n_wanted, int(is_category.sum()))) < along
-    new[:, is_category] = np.where(is_second, second[:, is_category], first[:, is_category])
-    return new
-
-
-def _sample_starts(ambiguity: Array, rng: np.random.Generator) -> NDArray[np.intp]:
-    """Choose the rows to start from."""
-    n_rows = len(ambiguity)
-    chance = (ambiguity + DEFAULTS.synthetic.unambiguous_weight) / (
-        ambiguity + DEFAULTS.synthetic.unambiguous_weight
-    ).sum()
-    return rng.choice(
-        n_rows, size=min(DEFAULTS.synthetic.max_start_rows, n_rows), replace=False, p=chance
-    )
-
-
-def _neighbours(
-    search: Array, starts: NDArray[np.intp], rng: np.random.Generator
-) -> NDArray[np.intp]:
-    """Find the near rows of each start."""
-    n_rows = len(search)
-    among = rng.choice(
-        n_rows, size=min(DEFAULTS.synthetic.max_neighbor_rows, n_rows), replace=False
-    )
-    n_near = min(DEFAULTS.synthetic.n_neighbors, n_rows - 1) + 1
-    index = NearestNeighbors(n_neighbors=n_near).fit(search[among].astype(np.float32))
-    near = index.kneighbors(search[starts].astype(np.float32), return_distance=False)
-    # The nearest row to a row is itself, or as good as itself.
-    return among[near[:, 1:] if n_near > 1 else near]
-
-
-def _step(
+def _jitter_or_interpolate(
     rows: Array,
     starts: NDArray[np.intp],
-    neighbors: NDArray[np.intp],
-    picked: Indices,
+    neighbours: NDArray[np.intp],
+    drawn: Indices,
     length: float | None,
     is_category: NDArray[np.bool_],
     rng: np.random.Generator,
 ) -> NDArray[np.float32]:
-    """Make a new row of one kind for each pick; without a length, on the way to a neighbour."""
-    start = rows[starts[picked]]
-    n_wanted, n_near = len(picked), neighbors.shape[1]
-    near = rows[neighbors[picked, rng.integers(n_near, size=n_wanted)]]
-    far = rows[neighbors[picked, rng.integers(n_near, size=n_wanted)]]
-    along = rng.random((n_wanted, 1))
-    new = start + along * (near - start) if length is None else start + length * (near - far)
+    """Move each drawn start by part of a difference of two neighbours; without a length, to one."""
+    start = rows[starts[drawn]]
+    n_synthetic, n_near = len(drawn), neighbours.shape[1]
+    first = rows[neighbours[drawn, rng.integers(n_near, size=n_synthetic)]]
+    second = rows[neighbours[drawn, rng.integers(n_near, size=n_synthetic)]]
+    fraction = rng.random((n_synthetic, 1))
+    if length is None:
+        synthetic = start + fraction * (first - start)
+    else:
+        synthetic = start + length * (first - second)
     if is_category.any():
-        is_exchanged = rng.random((n_wanted, int(is_category.sum()))) < 0.5 * along
-        new[:, is_category] = np.where(is_exchanged, near[:, is_category], start[:, is_category])
-    return new.astype(np.float32)
+        is_exchanged = (
+            rng.random((n_synthetic, int(is_category.sum())))
+            < DEFAULTS.synthetic.max_exchanged_share * fraction
+        )
+        synthetic[:, is_category] = np.where(
+            is_exchanged, first[:, is_category], start[:, is_category]
+        )
+    return synthetic.astype(np.float32)
 
 
-def rows_from_training_rows(model: Any, rng: np.random.Generator) -> Array:
-    """Make rows from what a classifier keeps of its training rows.
-
-    Half are made beside the kept rows, by differences of neighbours, half between any two of them.
-    """
-    inner, preprocessing = unwrap(model)
-    kept = training_rows(inner)
-    if kept is None:
-        raise ValueError(
-            f"X is needed for {type(inner).__name__}, which keeps none of its training rows: give "
-            "rows like those to be predicted."
-        )
-    n_synthetic = int(
-        np.clip(
-            DEFAULTS.synthetic.rows_per_training_row * len(kept),
-            DEFAULTS.synthetic.min_rows,
-            DEFAULTS.synthetic.max_rows,
-        )
-    )
-    parts = [kept, interpolate(kept, n_synthetic // 2, rng)]
-    if len(kept) > 2:
-        parts.append(
-            jitter(kept, len(kept), n_synthetic - n_synthetic // 2, search=kept, rng=rng)[0]
-        )
-    rows = np.concatenate(parts)
-    return rows if preprocessing is None else preprocessing.undo(rows)
+def _recombine(rows: Array, parents: Indices, rng: np.random.Generator) -> Array:
+    """Make a row from each line of parents, every feature from a random one of them."""
+    n_synthetic, n_parents = parents.shape
+    synthetic = np.empty((n_synthetic, rows.shape[1]), dtype=rows.dtype)
+    # Column by column, since rows can be wide.
+    for place, column in enumerate(rows.T):
+        chosen = rng.integers(n_parents, size=n_synthetic)
+        synthetic[:, place] = column[parents[np.arange(n_synthetic), chosen]]
+    return synthetic

@@ -13,101 +13,87 @@ from limes.fit.config import DEFAULTS
 from limes.fit.synthetic import sample_near_border
 from limes.sources.base import MulticlassSource
 
-MOST_SQUARE = 3000
+# Features up to which principal components come from the covariance matrix: the choice of an
+# algorithm, not of a result.
+MAX_COVARIANCE_FEATURES = 3000
 
 
 @dataclass(frozen=True, eq=False)
 class TransferSet:
-    """Rows, and what the source says of them."""
+    """Real and synthetic rows with the source's probabilities, which maps are trained on."""
 
-    # Shape (n_rows, n_features). Real rows first, then made ones; float32, in the space of the
-    # source.
+    # Shape (n_rows, n_features). Real rows first; float32, in the space of the source.
     rows: NDArray[np.float32]
-    # Shape (n_rows, n_search). The same in the space where points are searched.
-    search: NDArray[np.float32]
-    # Shape (n_rows, n_outputs). Probabilities: of the second class alone where there are two.
+    # Shape (n_rows, n_search). The same rows in the space where nearest points are searched.
+    search_rows: NDArray[np.float32]
+    # Shape (n_rows, n_outputs). Of the second class alone where there are two.
     probabilities: NDArray[np.float32]
-    # Shape (n_rows,). 1 where two classes are equally likely, 0 where the source is sure.
+    # Shape (n_rows,). 1 where two classes are equally likely, 0 where one is certain.
     ambiguity: Array
-    # Shape (n_features, n_search). Principal components that rows are searched in; None for the
-    # rows themselves.
+    # Shape (n_features, n_search). Principal components that rows are searched in; None where they
+    # are searched as they are.
     components: Array | None
-    # How many are real rows.
+    # Number of real rows.
     n_real: int
 
     @property
     def n_synthetic(self) -> int:
-        """How many rows were made."""
+        """Number of synthetic rows."""
         return len(self.rows) - self.n_real
 
 
 def build_transfer_set(
     source: MulticlassSource, rows: Array, *, rng: np.random.Generator
 ) -> TransferSet:
-    """Ask the source about real rows and about many made from them."""
-    components = (
-        _principal_components(rows) if rows.shape[1] >= DEFAULTS.transfer.wide_features else None
+    """Label real rows, and many synthetic ones made from them, with the source's probabilities."""
+    config = DEFAULTS.transfer
+    components = _principal_components(rows) if rows.shape[1] >= config.wide_features else None
+    max_queries = config.query_seconds * config.multiply_adds_per_second / source.query_cost
+    n_synthetic = min(
+        config.max_synthetic_rows,
+        max(config.default_synthetic_rows, config.synthetic_rows_per_row * len(rows)),
     )
-    wanted = min(
-        DEFAULTS.transfer.max_synthetic_rows,
-        max(
-            DEFAULTS.transfer.default_synthetic_rows,
-            DEFAULTS.transfer.synthetic_rows_per_row * len(rows),
-        ),
-    )
-    n_new = int(
-        max(
-            DEFAULTS.transfer.min_synthetic_rows,
-            min(wanted, DEFAULTS.transfer.max_query_cost / source.query_cost),
-        )
-    )
-    n_new = min(n_new, DEFAULTS.transfer.max_values // rows.shape[1])
-    return _label_rows(source, rows, n_new, near=rows, components=components, rng=rng)
+    n_synthetic = int(max(config.min_synthetic_rows, min(n_synthetic, max_queries)))
+    n_synthetic = min(n_synthetic, config.max_values // rows.shape[1])
+    return _label_rows(source, rows, n_synthetic, neighbours=rows, components=components, rng=rng)
 
 
-def extend_transfer_set(
-    transfer_set: TransferSet, source: MulticlassSource, rows: Array, *, rng: np.random.Generator
-) -> TransferSet:
-    """Ask the source about further real rows too, and about as many made from each of them."""
-    n_new = transfer_set.n_synthetic * len(rows) // transfer_set.n_real
-    # In the same precision, or a category would have two values.
-    near = np.concatenate([rows.astype(np.float32), transfer_set.rows[: transfer_set.n_real]])
-    more = _label_rows(source, rows, n_new, near=near, components=transfer_set.components, rng=rng)
-
-    def join(before: Any, after: Any) -> Any:
-        cut, added = transfer_set.n_real, more.n_real
-        return np.concatenate([before[:cut], after[:added], before[cut:], after[added:]])
-
-    rows32 = join(transfer_set.rows, more.rows)
-    return TransferSet(
-        rows32,
-        rows32 if transfer_set.components is None else join(transfer_set.search, more.search),
-        join(transfer_set.probabilities, more.probabilities),
-        join(transfer_set.ambiguity, more.ambiguity),
-        transfer_set.components,
-        transfer_set.n_real + more.n_real,
-    )
+def _principal_components(rows: Array) -> Array:
+    """Return the directions in which rows vary most."""
+    sample = rows[:: max(1, len(rows) // DEFAULTS.transfer.component_rows)]
+    centred = sample - sample.mean(axis=0)
+    if centred.shape[1] > MAX_COVARIANCE_FEATURES:
+        directions = randomized_svd(centred, DEFAULTS.transfer.n_components, random_state=0)[2]
+        return np.ascontiguousarray(directions.T)
+    _, directions = np.linalg.eigh(centred.T @ centred)
+    return np.ascontiguousarray(directions[:, ::-1][:, : DEFAULTS.transfer.n_components])
 
 
 def _label_rows(
     source: MulticlassSource,
     rows: Array,
-    n_new: int,
+    n_synthetic: int,
     *,
-    near: Array,
+    neighbours: Array,
     components: Array | None,
     rng: np.random.Generator,
 ) -> TransferSet:
-    """Ask about real rows, and about new ones made from them and rows near to them."""
-    asked = _ask(source, rows)
-    search = near if components is None else near @ components
-    new = sample_near_border(near, ambiguity_of(asked), n_new, search=search, rng=rng)
-    all_rows = np.concatenate([rows.astype(np.float32), new])
-    probabilities = np.concatenate([asked, _ask(source, new)])
+    """Label rows, and synthetic ones made from them and their neighbours, which start with them."""
+    real_probabilities = _query_source(source, rows)
+    search_rows = neighbours if components is None else neighbours @ components
+    synthetic = sample_near_border(
+        neighbours,
+        ambiguity_of(real_probabilities),
+        n_synthetic,
+        search_rows=search_rows,
+        rng=rng,
+    )
+    all_rows = np.concatenate([rows.astype(np.float32), synthetic])
+    probabilities = np.concatenate([real_probabilities, _query_source(source, synthetic)])
     return TransferSet(
         all_rows,
         all_rows if components is None else (all_rows @ components).astype(np.float32),
-        # Some sources answer column by column, which the core does not take.
+        # Some sources return arrays in Fortran order, which the core does not take.
         np.ascontiguousarray(
             probabilities[:, 1:] if probabilities.shape[1] == 2 else probabilities, np.float32
         ),
@@ -117,41 +103,65 @@ def _label_rows(
     )
 
 
+def _query_source(source: MulticlassSource, rows: NDArray[np.floating]) -> Array:
+    """Return the probabilities that the source's logits stand for, block by block."""
+    n_block = DEFAULTS.transfer.query_block_rows
+    logits = np.concatenate(
+        [
+            source.logits(rows[start : start + n_block].astype(np.float64))
+            for start in range(0, len(rows), n_block)
+        ]
+    )
+    if not np.isfinite(logits).all():
+        raise ValueError(
+            f"the source must give finite scores, got {logits[~np.isfinite(logits)][0]} for a row. "
+            "Check the row's values and the source."
+        )
+    return softmax(logits, axis=1)
+
+
 def ambiguity_of(probabilities: Array) -> Array:
-    """Return how near the two likeliest classes of each row are, from 0 to 1.
+    """Return 1 minus the difference of the two largest probabilities of each row.
 
     Examples
     --------
     >>> ambiguity_of(np.array([[0.5, 0.5, 0.0], [0.0, 0.25, 0.75]]))
     array([1. , 0.5])
     """
-    best = np.partition(probabilities, -2, axis=1)[:, -2:]
-    return 1.0 - (best[:, 1] - best[:, 0])
+    largest = np.partition(probabilities, -2, axis=1)[:, -2:]
+    return 1.0 - (largest[:, 1] - largest[:, 0])
 
 
-def _ask(source: MulticlassSource, rows: NDArray[np.floating]) -> Array:
-    """Return the probabilities that the source's scores stand for, block by block."""
-    starts = range(0, len(rows), DEFAULTS.transfer.query_block_rows)
-    parts = [
-        source.logits(rows[i : i + DEFAULTS.transfer.query_block_rows].astype(np.float64))
-        for i in starts
-    ]
-    scores = np.concatenate(parts)
-    if not np.isfinite(scores).all():
-        raise ValueError(
-            f"the source gave the score {scores[~np.isfinite(scores)][0]} for a row: scores must "
-            "be finite."
+def extend_transfer_set(
+    transfer_set: TransferSet, source: MulticlassSource, rows: Array, *, rng: np.random.Generator
+) -> TransferSet:
+    """Add further real rows, and as many synthetic ones for each as there are already."""
+    n_synthetic = transfer_set.n_synthetic * len(rows) // transfer_set.n_real
+    # In the same precision, or a category would have two values.
+    neighbours = np.concatenate([rows.astype(np.float32), transfer_set.rows[: transfer_set.n_real]])
+    added = _label_rows(
+        source,
+        rows,
+        n_synthetic,
+        neighbours=neighbours,
+        components=transfer_set.components,
+        rng=rng,
+    )
+
+    def join(first: Any, second: Any) -> Any:
+        n_first, n_second = transfer_set.n_real, added.n_real
+        return np.concatenate(
+            [first[:n_first], second[:n_second], first[n_first:], second[n_second:]]
         )
-    return softmax(scores, axis=1)
 
-
-def _principal_components(rows: Array) -> Array:
-    """Return the directions in which rows vary most."""
-    some = rows[:: max(1, len(rows) // 5000)]
-    centred = some - some.mean(axis=0)
-    if centred.shape[1] > MOST_SQUARE:
-        # No square matrix of so many features: a few directions need none.
-        directions = randomized_svd(centred, DEFAULTS.transfer.n_components, random_state=0)[2]
-        return np.ascontiguousarray(directions.T)
-    _, directions = np.linalg.eigh(centred.T @ centred)
-    return np.ascontiguousarray(directions[:, ::-1][:, : DEFAULTS.transfer.n_components])
+    all_rows = join(transfer_set.rows, added.rows)
+    return TransferSet(
+        all_rows,
+        all_rows
+        if transfer_set.components is None
+        else join(transfer_set.search_rows, added.search_rows),
+        join(transfer_set.probabilities, added.probabilities),
+        join(transfer_set.ambiguity, added.ambiguity),
+        transfer_set.components,
+        transfer_set.n_real + added.n_real,
+    )

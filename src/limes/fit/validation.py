@@ -1,53 +1,55 @@
 """Weighted validation set; agreement with standard error; out-of-fold margins."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
 from limes._typing import Array, Indices
-from limes.fit.config import DEFAULTS
-from limes.fit.data import FitData
+from limes.fit.config import DEFAULTS, FitOptions
+from limes.fit.data import FitData, SampledRows, predict_index
 from limes.fit.synthetic import crossover, jitter
-from limes.model.affine import AffineMap, to_dense
+from limes.model.affine import to_dense
 from limes.sources.base import MulticlassSource
+
+# Added to the weight of every row that is drawn by weight. Guards against too few rows with any.
+MIN_WEIGHT = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
 class ValidationSet:
-    """Rows to compare a map with its source on."""
+    """Weighted rows with the source's labels, to measure the agreement of a model on."""
 
     # Shape (n_rows, n_features). Raw rows.
     rows: Array
-    # Shape (n_rows,). The source's class numbers of them.
+    # Shape (n_rows,). The source's class index of each row.
     class_index: Indices
-    # Shape (n_rows,). What each stands for; they sum to 1.
+    # Shape (n_rows,). They sum to 1.
     weights: Array
-    # Shape (n_rows,). Rows of one number were made from the same row, and err together; None where
-    # none were made.
-    groups: Indices | None = None
+    # Shape (n_rows,). Number of the real row that each row is, or was made from: the errors of rows
+    # of the same origin are correlated. None where all rows are real.
+    origin: Indices | None = None
 
     @classmethod
     def unweighted(cls, rows: Array, class_index: Indices) -> "ValidationSet":
-        """Let every row count as much as any other."""
+        """Return a set with equal weights."""
         return cls(rows, class_index, np.full(len(rows), 1.0 / max(len(rows), 1)))
 
     @property
     def n_real_rows(self) -> int:
-        """How many real rows they are, or were made from."""
-        return len(self.rows) if self.groups is None else len(np.unique(self.groups))
+        """Number of real rows that are in the set or that its rows were made from."""
+        return len(self.rows) if self.origin is None else len(np.unique(self.origin))
 
     def agreement(self, class_index: Indices) -> tuple[float, float]:
-        """Return the share of equal class numbers, and its standard error."""
+        """Return the weighted share of rows with the source's label, and its standard error."""
         agreement, error = self.agreement_assuming_independence(class_index)
-        if self.groups is not None:
+        if self.origin is not None:
             effective_sample_size = 1.0 / float(
-                np.square(np.bincount(self.groups, self.weights)).sum()
+                np.square(np.bincount(self.origin, self.weights)).sum()
             )
-            # A few misses tell little of their own spread.
+            # The spread of a few disagreements is too uncertain: the error of a perfect agreement
+            # on as many rows is added.
             spread = self.standard_error((class_index != self.class_index).astype(float))
             error = float(
                 np.hypot(spread, agreement_error(effective_sample_size, effective_sample_size))
@@ -55,31 +57,36 @@ class ValidationSet:
         return agreement, error
 
     def agreement_assuming_independence(self, class_index: Indices) -> tuple[float, float]:
-        """Return the same with the error as if all rows were independent.
+        """Return the agreement with its standard error as if all rows were independent.
 
-        That is nearer to the error of the difference of two maps on the same rows, which err
-        together.
+        That is nearer to the error of the difference of two models on the same rows, whose errors
+        are correlated.
         """
         return _weighted_agreement(self.weights, class_index != self.class_index)
 
     def balanced_agreement(self, class_index: Indices) -> tuple[float, float]:
-        """Return the same where every class counts as much as any other, however rare it is."""
-        by_class = np.bincount(self.class_index, self.weights)
-        n_classes = max(1, int(np.count_nonzero(by_class)))
-        own = by_class[self.class_index]
-        shares = np.divide(self.weights, n_classes * own, out=np.zeros(len(own)), where=own > 0)
-        return _weighted_agreement(shares, class_index != self.class_index)
+        """Return the mean agreement over the classes of the source, and its standard error."""
+        class_weight = np.bincount(self.class_index, self.weights)
+        n_classes = max(1, int(np.count_nonzero(class_weight)))
+        row_class_weight = class_weight[self.class_index]
+        weights = np.divide(
+            self.weights,
+            n_classes * row_class_weight,
+            out=np.zeros(len(row_class_weight)),
+            where=row_class_weight > 0,
+        )
+        return _weighted_agreement(weights, class_index != self.class_index)
 
     def recall_by_class(self, class_index: Indices) -> Array:
-        """Return how often each class that the source names is named where the source does."""
-        named = np.bincount(self.class_index, self.weights)
+        """Return the agreement on the rows of each class that the source predicts."""
+        class_weight = np.bincount(self.class_index, self.weights)
         hits = np.bincount(self.class_index, self.weights * (class_index == self.class_index))
-        return hits[named > 0] / named[named > 0]
+        return hits[class_weight > 0] / class_weight[class_weight > 0]
 
     def standard_error(self, values: Array) -> float:
-        """Return the standard error of the weighted mean of one value a row."""
-        parts = self.weights * (values - self.weights @ values)
-        sums = parts if self.groups is None else np.bincount(self.groups, parts)
+        """Return the standard error of the weighted mean of one value per row."""
+        deviations = self.weights * (values - self.weights @ values)
+        sums = deviations if self.origin is None else np.bincount(self.origin, deviations)
         return float(np.sqrt(np.square(sums).sum()))
 
 
@@ -94,112 +101,126 @@ def _weighted_agreement(weights: Array, is_missed: NDArray[np.bool_]) -> tuple[f
 
 
 def agreement_error(hits: float, n_rows: float) -> float:
-    """Return the standard error of a share of hits."""
+    """Return the standard error of a share of hits: of the posterior under Jeffreys' prior."""
     a, b = hits + 0.5, max(n_rows - hits, 0.0) + 0.5
     return float(np.sqrt(a * b / (a + b + 1)) / (a + b))
 
 
-@dataclass(frozen=True, eq=False)
-class Lot:
-    """The rows at hand, raw and in the space of the source, that judges are drawn from."""
+def out_of_fold_margins(
+    source: MulticlassSource, rows: Array, class_index: Indices, rng: np.random.Generator
+) -> Array | None:
+    """Return margins of rows by copies of the source that were trained without them.
 
-    # All raw rows.
-    X: Any
-    # Which of them are at hand.
-    chosen: Indices
-    # Shape (n_chosen, n_features). Those in the space of the source.
-    rows: Array
-    # From raw rows to that space.
-    preprocessing: AffineMap | None
-    # The source's class numbers of rows in its space.
-    predict_index: Callable[[Array], Indices]
-
-    def validation(self, places: Indices) -> ValidationSet:
-        """Return some of the rows as judges, one worth as much as another."""
-        return ValidationSet.unweighted(self._raw(places), self.predict_index(self.rows[places]))
-
-    def importance_weighted(
-        self,
-        source: MulticlassSource,
-        is_held_out: NDArray[np.bool_],
-        is_remembered: NDArray[np.bool_],
-        unseen: Array | None,
-        rng: np.random.Generator,
-    ) -> ValidationSet:
-        """Return judges that stand for rows which the source was not trained on.
-
-        It was trained on all the rows at hand, and has moved its border away from them: few are
-        left where a map goes wrong. So rows are made beside them, and all are weighted so that the
-        source is as sure of them as it is of rows unseen. Support vectors take no part: the border
-        bends round them as it does nowhere else.
-        """
-        free = np.flatnonzero(is_held_out & ~is_remembered)
-        # Where nearly all are support vectors, only rows far from every one of them will do; those
-        # of few features are never far.
-        is_free = len(free) >= DEFAULTS.validation.min_start_rows
-        starts = free if is_free else np.flatnonzero(is_held_out)
-        is_narrow = self.rows.shape[1] < DEFAULTS.validation.min_features_for_crossover
-        if (
-            unseen is None
-            or len(starts) < DEFAULTS.validation.min_start_rows
-            or (is_narrow and not is_free)
-        ):
-            return self.validation(np.flatnonzero(is_held_out))
-        n_real, make = (len(starts), jitter) if is_free else (0, crossover)
-        mates = rng.permutation(np.flatnonzero(~is_held_out))[
-            : DEFAULTS.validation.max_neighbor_rows
-        ]
-        places = np.concatenate([starts, mates])
-        margins = logit_margins(source, self.rows[starts])
-        # Half of the chance is for rows that the source is in doubt about: it is in doubt about
-        # few, and those are the ones that maps differ on.
-        ambiguity = expit(-margins)
-        chance = 0.5 / len(starts) + 0.5 * ambiguity / ambiguity.sum()
-        n_synthetic = int(
-            np.clip(
-                DEFAULTS.validation.max_query_cost / source.query_cost,
-                DEFAULTS.validation.min_synthetic_rows,
-                DEFAULTS.validation.max_synthetic_rows,
-            )
+    None where training again takes too long, or fails.
+    """
+    config = DEFAULTS.validation
+    max_refit_cost = config.refit_seconds * DEFAULTS.transfer.multiply_adds_per_second
+    n_folds = int(
+        min(
+            config.n_folds,
+            -(-config.out_of_fold_rows * config.n_folds // len(rows)),
+            max_refit_cost // (len(rows) * source.query_cost),
         )
-        made, origins = make(
-            self._raw(places),
-            len(starts),
-            2 * n_synthetic,
-            search=self.rows[places],
-            rng=rng,
-            chance=chance,
-        )
-        moved = made if self.preprocessing is None else self.preprocessing.apply(made)
-        margins = np.concatenate([margins[:n_real], logit_margins(source, moved)])
-        kept = _draw_by_weight(importance_weights(margins, unseen), n_real, n_synthetic, rng)
-        picked = kept[n_real:] - n_real
-        real = self.validation(starts[:n_real])
-        return ValidationSet(
-            np.concatenate([real.rows, made[picked]]),
-            np.concatenate([real.class_index, self.predict_index(moved[picked])]),
-            importance_weights(margins[kept], unseen),
-            np.concatenate([np.arange(n_real), origins[picked]]),
-        )
-
-    def _raw(self, places: Indices) -> Array:
-        """Return raw rows, dense."""
-        if self.preprocessing is None:
-            return self.rows[places]
-        return np.asarray(to_dense(self.X[self.chosen[places]]), dtype=np.float64)
+    )
+    folds = rng.integers(config.n_folds, size=len(rows))
+    margins = []
+    for fold in range(n_folds):
+        is_out = folds == fold
+        refitted = source.refit(rows[~is_out], class_index[~is_out])
+        if refitted is None or not is_out.any():
+            return None
+        margins.append(_margins(refitted.logits(rows[is_out])))
+    return np.concatenate(margins) if margins else None
 
 
-def _draw_by_weight(
-    weights: Array, n_real: int, n_others: int, rng: np.random.Generator
-) -> Indices:
-    """Return the real rows, which come first, and some of the others, the heavier the likelier."""
-    others = weights[n_real:] + 1e-9
-    drawn = rng.choice(len(others), n_others, replace=False, p=others / others.sum())
-    return np.concatenate([np.arange(n_real), n_real + np.sort(drawn)])
+def _margins(logits: Array) -> Array:
+    """Return the difference of the two largest logits of each row."""
+    largest = np.partition(logits, -2, axis=1)[:, -2:]
+    return largest[:, 1] - largest[:, 0]
 
 
-def importance_weights(margins: Array, wanted: Array) -> Array:
-    """Return weights that give margins the distribution of others.
+def held_out_validation_set(
+    source: MulticlassSource, sampled: SampledRows, places: Indices, options: FitOptions
+) -> ValidationSet:
+    """Return some of the sampled rows as a validation set, with equal weights."""
+    class_index = predict_index(source, sampled.rows[places], options)
+    return ValidationSet.unweighted(_raw_rows(sampled, places), class_index)
+
+
+def _raw_rows(sampled: SampledRows, places: Indices) -> Array:
+    """Return some of the sampled rows as the user gave them, dense."""
+    if sampled.preprocessing is None:
+        return sampled.rows[places]
+    return np.asarray(to_dense(sampled.X[sampled.index[places]]), dtype=np.float64)
+
+
+def importance_weighted_validation_set(
+    source: MulticlassSource,
+    sampled: SampledRows,
+    is_held_out: NDArray[np.bool_],
+    is_training_row: NDArray[np.bool_],
+    target_margins: Array | None,
+    options: FitOptions,
+    rng: np.random.Generator,
+) -> ValidationSet:
+    """Return held-out and synthetic rows whose margins are distributed as those of unseen rows.
+
+    A source that was trained on the held-out rows has moved its border away from them, so that few
+    are left where labels may differ. Rows are made near them, and all are weighted to the
+    out-of-fold margins. Rows that the source keeps (support vectors) are left out, since the border
+    bends around them more than elsewhere.
+    """
+    config = DEFAULTS.validation
+    held_out = np.flatnonzero(is_held_out)
+    others = np.flatnonzero(is_held_out & ~is_training_row)
+    # Where nearly all rows are support vectors, only rows far from all of them will do, which
+    # crossover makes; with few features no row is far.
+    has_others = len(others) >= config.min_start_rows
+    starts = others if has_others else held_out
+    can_cross = sampled.rows.shape[1] >= config.min_features_for_crossover
+    has_starts = len(starts) >= config.min_start_rows and (has_others or can_cross)
+    if target_margins is None or not has_starts:
+        return held_out_validation_set(source, sampled, held_out, options)
+    real = held_out_validation_set(source, sampled, starts if has_others else starts[:0], options)
+    n_real, start_margins = len(real.rows), _margins(source.logits(sampled.rows[starts]))
+    max_queries = (
+        config.query_seconds * DEFAULTS.transfer.multiply_adds_per_second / source.query_cost
+    )
+    n_synthetic = int(np.clip(max_queries, config.min_synthetic_rows, config.max_synthetic_rows))
+    neighbours = rng.permutation(np.flatnonzero(~is_held_out))[: config.max_neighbor_rows]
+    places = np.concatenate([starts, neighbours])
+    make = jitter if has_others else crossover
+    raw, origin = make(
+        _raw_rows(sampled, places),
+        len(starts),
+        config.oversampling * n_synthetic,
+        search_rows=sampled.rows[places],
+        rng=rng,
+        probability=_start_probability(start_margins),
+    )
+    rows = raw if sampled.preprocessing is None else sampled.preprocessing.apply(raw)
+    real_margins, margins = start_margins[:n_real], _margins(source.logits(rows))
+    weights = importance_weights(np.concatenate([real_margins, margins]), target_margins)
+    drawn = _draw_by_weight(weights[n_real:], n_synthetic, rng)
+    return ValidationSet(
+        np.concatenate([real.rows, raw[drawn]]),
+        np.concatenate([real.class_index, predict_index(source, rows[drawn], options)]),
+        importance_weights(np.concatenate([real_margins, margins[drawn]]), target_margins),
+        np.concatenate([np.arange(n_real), origin[drawn]]),
+    )
+
+
+def _start_probability(margins: Array) -> Array:
+    """Return how likely each row is drawn as a start: evenly, and in proportion to its ambiguity.
+
+    Most rows are unambiguous, and models differ on the others.
+    """
+    share, ambiguity = DEFAULTS.validation.ambiguous_share, expit(-margins)
+    return (1 - share) / len(margins) + share * ambiguity / ambiguity.sum()
+
+
+def importance_weights(margins: Array, target_margins: Array) -> Array:
+    """Return weights that give margins the distribution of target margins, by bins.
 
     Examples
     --------
@@ -208,77 +229,47 @@ def importance_weights(margins: Array, wanted: Array) -> Array:
     >>> float(weights[even < 0.5].sum().round(1)), float(np.mean(even**3 < 0.5).round(1))
     (0.8, 0.8)
     """
-    n_kinds = int(
-        np.clip(
-            min(len(wanted), len(margins)) // DEFAULTS.validation.min_rows_per_bin,
-            1,
-            DEFAULTS.validation.n_margin_bins,
-        )
-    )
-    # Finer where the source is in doubt: that is where maps differ.
-    shares = np.linspace(0, 1, n_kinds + 1)[1:-1] ** 2
-    edges = np.unique(np.quantile(wanted, shares))
-    kinds, wanted_kinds = np.searchsorted(edges, margins), np.searchsorted(edges, wanted)
-    counts = np.bincount(kinds, minlength=len(edges) + 1)
-    wanted_counts = np.bincount(wanted_kinds, minlength=len(edges) + 1)
-    weights = (wanted_counts / np.maximum(counts, 1))[kinds]
-    # Where no kind has both, nothing can be matched.
+    max_bins = min(len(target_margins), len(margins)) // DEFAULTS.validation.min_rows_per_bin
+    n_bins = int(np.clip(max_bins, 1, DEFAULTS.validation.n_margin_bins))
+    # Squared quantiles: finer bins at small margins, where the labels of models differ.
+    quantiles = np.linspace(0, 1, n_bins + 1)[1:-1] ** 2
+    edges = np.unique(np.quantile(target_margins, quantiles))
+    bins, target_bins = np.searchsorted(edges, margins), np.searchsorted(edges, target_margins)
+    counts = np.bincount(bins, minlength=len(edges) + 1)
+    target_counts = np.bincount(target_bins, minlength=len(edges) + 1)
+    weights = (target_counts / np.maximum(counts, 1))[bins]
+    # Without a bin that has both, there is nothing to match.
     return weights / weights.sum() if weights.any() else np.full(len(margins), 1 / len(margins))
 
 
-def logit_margins(source: MulticlassSource, rows: Array) -> Array:
-    """Return by how much the likeliest class leads."""
-    best = np.partition(source.logits(rows), -2, axis=1)[:, -2:]
-    return best[:, 1] - best[:, 0]
-
-
-def out_of_fold_margins(
-    source: MulticlassSource, rows: Array, class_index: Indices, rng: np.random.Generator
-) -> Array | None:
-    """Return how sure a machine is of rows that it was not trained on.
-
-    None where training again would take too long, or fails.
-    """
-    enough = -(-DEFAULTS.validation.out_of_fold_rows * DEFAULTS.validation.n_folds // len(rows))
-    n_folds = int(
-        min(
-            DEFAULTS.validation.n_folds,
-            enough,
-            DEFAULTS.validation.max_refit_cost // (len(rows) * source.query_cost),
-        )
-    )
-    folds = rng.integers(DEFAULTS.validation.n_folds, size=len(rows))
-    parts = []
-    for fold in range(n_folds):
-        is_out = folds == fold
-        again = source.refit(rows[~is_out], class_index[~is_out])
-        if again is None or not is_out.any():
-            return None
-        parts.append(logit_margins(again, rows[is_out]))
-    return np.concatenate(parts) if parts else None
+def _draw_by_weight(weights: Array, n_drawn: int, rng: np.random.Generator) -> Indices:
+    """Return the places of rows drawn in proportion to their weights, ascending."""
+    weights = weights + MIN_WEIGHT
+    drawn = rng.choice(len(weights), n_drawn, replace=False, p=weights / weights.sum())
+    return np.sort(drawn)
 
 
 def augmented_validation_set(
     source: MulticlassSource, data: FitData, validation: ValidationSet
 ) -> tuple[ValidationSet, Array]:
-    """Return whom to compare maps by while they are made, and their rows in the source's space.
+    """Return the set that candidates are compared on, and its rows in the source's space.
 
-    Where those kept aside are few, all real rows and others made beside them. A map has seen the
-    real ones among many that were made from them, which is a small advantage to all maps alike;
-    too few rows would be a large error.
+    Where held-out rows are few, it has all real rows and synthetic ones made from them. Candidates
+    were trained on the real rows, among many synthetic ones, which favours all of them a little;
+    the error of a few held-out rows would be larger.
     """
-    moved = (
-        validation.rows if data.preprocessing is None else data.preprocessing.apply(validation.rows)
-    )
-    if len(validation.rows) >= DEFAULTS.validation.min_rows:
-        return validation, moved
-    rows = np.concatenate([moved, data.rows])
+    rows = validation.rows
+    if data.preprocessing is not None:
+        rows = data.preprocessing.apply(rows)
+    if len(rows) >= DEFAULTS.validation.min_rows:
+        return validation, rows
+    real = np.concatenate([rows, data.rows])
     synthetic, _ = jitter(
-        rows,
-        len(rows),
+        real,
+        len(real),
         DEFAULTS.validation.min_synthetic_rows,
-        search=rows,
+        search_rows=real,
         rng=np.random.default_rng(0),
     )
-    rows = np.concatenate([rows, synthetic])
+    rows = np.concatenate([real, synthetic])
     return ValidationSet.unweighted(rows, source.predict_index(rows)), rows

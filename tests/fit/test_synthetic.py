@@ -1,0 +1,64 @@
+"""Synthetic rows: where they lie, and what they keep of real ones."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from limes.fit.synthetic import crossover, find_categories, jitter, sample_near_border
+
+
+def test_categories_stay_categories():
+    rng = np.random.default_rng(0)
+    rows = np.column_stack([rng.integers(3, size=500), rng.normal(size=500)]).astype(float)
+    assert_array_equal(find_categories(rows), [True, False])
+    synthetic = sample_near_border(rows, np.ones(500), 1000, search_rows=rows, rng=rng)
+    assert set(np.unique(synthetic[:, 0])) <= {0.0, 1.0, 2.0}
+    assert len(np.unique(synthetic[:, 1])) > 900
+
+
+def test_synthetic_rows_are_where_the_source_is_ambiguous():
+    rng = np.random.default_rng(0)
+    rows = rng.uniform(-1, 1, (2000, 2))
+    ambiguity = (np.abs(rows[:, 0]) < 0.1).astype(float)
+    synthetic = sample_near_border(rows, ambiguity, 4000, search_rows=rows, rng=rng)
+    assert np.mean(np.abs(synthetic[:, 0]) < 0.2) > 0.6
+
+
+@pytest.mark.parametrize(("n_rows", "share"), [(4000, 0.3), (6000, 0.0)])
+def test_crossover_is_used_for_few_rows_and_not_for_many(n_rows, share):
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(n_rows, 6)).astype(np.float32).astype(float)
+    synthetic = sample_near_border(rows, np.ones(n_rows), 2000, search_rows=rows, rng=rng)
+    is_mixed = np.all([np.isin(synthetic[:, j], rows[:, j]) for j in range(6)], axis=0)
+    # A step along the difference of a neighbour and itself gives a real row.
+    real = {row.tobytes() for row in rows.astype(np.float32)}
+    is_crossed = is_mixed & [row.tobytes() not in real for row in synthetic]
+    assert_allclose(is_crossed.mean(), share, atol=0.005)
+
+
+def test_synthetic_rows_start_from_the_rows_with_an_ambiguity():
+    rng = np.random.default_rng(0)
+    rows = np.concatenate([rng.normal(0, 1, (50, 3)), rng.normal(40, 1, (500, 3))])
+    synthetic = sample_near_border(rows, np.ones(50), 1000, search_rows=rows, rng=rng)
+    assert np.abs(synthetic).max() < 20
+
+
+def test_crossover_leaves_the_real_rows_and_jitter_stays_near_them():
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(400, 30))
+    rows[:, 0] = rng.integers(2, size=400)
+    others = {"search_rows": rows, "rng": rng}
+    crossed, starts = crossover(rows, 100, 300, **others)
+    assert crossed.shape == (300, 30)
+    assert starts.max() < 100
+    for column, values in zip(crossed.T, rows.T, strict=True):
+        assert np.isin(column, values).all()
+    real = nearest(rows, rows[:100], 1)
+    assert nearest(rows, crossed, 0).mean() > 0.8 * real.mean()
+    jittered, _ = jitter(rows, 100, 300, **others)
+    assert nearest(rows, jittered, 0).mean() < 0.8 * real.mean()
+
+
+def nearest(rows, queries, rank):
+    """Return the distance of each query to its nearest row, or to the next."""
+    return np.sort(np.linalg.norm(queries[:, None] - rows, axis=2), axis=1)[:, rank]

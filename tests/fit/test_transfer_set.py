@@ -1,0 +1,59 @@
+"""The transfer set: probabilities of the source, rows added later, wide rows."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.special import expit
+
+from limes.fit.config import SEARCH_BUDGET
+from limes.fit.train import fit_map
+from limes.fit.transfer_set import ambiguity_of, build_transfer_set, extend_transfer_set
+from limes.sources.base import SourceContext, as_source
+from tests.fit.cases import make_transfer_set
+
+
+def test_wide_rows_are_searched_in_few_components():
+    rng = np.random.default_rng(0)
+    mixing = rng.normal(size=(3, 120))
+
+    def decision(X):
+        return X @ mixing[0] / np.square(mixing[0]).sum()
+
+    rows = rng.normal(size=(600, 3)) @ mixing
+    source = as_source(decision, SourceContext(rows, None, False, rng))
+    transfer_set = build_transfer_set(source, rows, rng=rng)
+    assert transfer_set.components.shape == (120, 32)
+    map_ = fit_map(transfer_set, n_points=4, blend=2, budget=SEARCH_BUDGET, rng=rng)
+    assert map_.slopes.shape == (4, 1, 120)
+    assert map_.points.shape == (4, 32)
+
+
+@pytest.mark.parametrize("n_features", [2, 60])
+def test_rows_added_later_are_labelled_like_the_first(n_features):
+    source, rows, transfer_set = make_transfer_set(lambda X: X[:, 0] - 0.2, n_features, n_rows=500)
+    added = np.random.default_rng(1).uniform(-1, 1, (100, n_features))
+    both = extend_transfer_set(transfer_set, source, added, rng=np.random.default_rng(2))
+    assert both.n_real == 600
+    assert_allclose(both.rows[:600], np.concatenate([rows, added]), atol=1e-6)
+    assert_allclose(
+        both.n_synthetic / both.n_real, transfer_set.n_synthetic / transfer_set.n_real, rtol=0.01
+    )
+    assert_allclose(both.probabilities[:, 0], expit(2 * (both.rows[:, 0] - 0.2)), atol=1e-6)
+    assert_allclose(
+        both.ambiguity, 1 - np.abs(2 * both.probabilities[:, 0].astype(float) - 1), atol=1e-6
+    )
+    if n_features == 60:
+        assert_allclose(both.search_rows, both.rows @ transfer_set.components, atol=1e-4)
+
+
+def test_categories_stay_categories_when_rows_are_added():
+    rng = np.random.default_rng(0)
+    rows = rng.integers(3, size=(400, 2)) / 3 + 0.1
+    source = as_source(lambda X: X.sum(axis=1) - 0.9, SourceContext(rows, None, False, rng))
+    transfer_set = build_transfer_set(source, rows[:300], rng=rng)
+    both = extend_transfer_set(transfer_set, source, rows[300:], rng=rng)
+    assert len(np.unique(both.rows)) == 3
+
+
+def test_ambiguity_is_one_on_the_border():
+    assert_allclose(ambiguity_of(np.array([[0.5, 0.5], [1.0, 0.0]])), [1.0, 0.0])
