@@ -16,7 +16,6 @@ from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from limes._core.hardware import check_jobs
 from limes._typing import Array, Labels
 from limes.fit.borders import PLACEMENTS
 from limes.fit.config import FitOptions, Limits
@@ -401,6 +400,8 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> NoReturn:
+            if name not in RENAMED:  # scikit-learn asks for attributes that are not there
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
             refuse_old_name(self, name, RENAMED)
 
     def __sklearn_tags__(self) -> Any:
@@ -632,7 +633,6 @@ def _check_parameters(fast: BordersClassifier) -> None:
         expected = rule(value)
         if expected:
             raise ValueError(f"{name} must be {expected}, got {value!r}.")
-    check_jobs(fast.n_jobs)
     if fast.scheme == "shared" and fast.threshold:
         raise ValueError(
             f"threshold must be 0 with scheme='shared', got {fast.threshold!r}: its map is trained "
@@ -700,6 +700,11 @@ RULES: dict[str, Callable[[Any], str]] = {
     "tolerance": _between(0.0, np.inf),
     "refine": lambda value: "" if isinstance(value, bool | np.bool_) else "True or False",
     "verbose": lambda value: "" if isinstance(value, Integral) else "an integer",
+    "n_jobs": lambda value: (
+        ""
+        if value is None or (_is_integer(value) and value != 0)
+        else "None or an integer other than 0, such as -1 for all"
+    ),
     "min_agreement": _limit(1.0),
     "max_cost": _limit(np.inf),
     "max_time_us": _limit(np.inf),

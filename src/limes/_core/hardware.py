@@ -34,7 +34,7 @@ def simd_level() -> str:
     >>> simd_level() in simd_levels()
     True
     """
-    return _CHOSEN
+    return DEFAULT_LEVEL
 
 
 def _choose_level() -> str:
@@ -50,7 +50,7 @@ def _choose_level() -> str:
     return level or levels[0]
 
 
-_CHOSEN = _choose_level()
+DEFAULT_LEVEL = _choose_level()
 
 
 def thread_count(n_jobs: int | None = None) -> int:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from limes._core import _native
-from limes._core.hardware import simd_level
+from limes._core.hardware import DEFAULT_LEVEL
 from limes._core.packing import cluster_points, split_common_slopes
 
 Array = NDArray[Any]
@@ -56,7 +56,7 @@ class Maps:
             blend,
             double,
             None if pairs is None else np.ascontiguousarray(pairs, dtype=np.int32),
-            level or simd_level(),
+            level or DEFAULT_LEVEL,
         )
 
     @property

@@ -172,7 +172,8 @@ class BorderMap:
         ndarray of shape (n_rows, n_outputs)
             Values.
         """
-        return self.compiled.decide(_as_rows(X), n_threads=thread_count(n_jobs))
+        rows, n_threads = _as_rows(X), thread_count(n_jobs)
+        return self.compiled.decide(rows, n_threads=n_threads)
 
     @cached_property
     def compiled(self) -> Maps:
