@@ -400,7 +400,7 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> NoReturn:
-            if name not in RENAMED:  # scikit-learn asks for attributes that are not there
+            if name not in RENAMED:  # scikit-learn looks for optional attributes
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
             refuse_old_name(self, name, RENAMED)
 
@@ -458,7 +458,7 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         )
 
     def _is_plain(self, X: Any) -> bool:
-        """Tell whether rows need no checks by scikit-learn, which take longer than one row."""
+        """Return whether rows need no checks by scikit-learn, which take longer than one row."""
         return (
             type(X) is np.ndarray
             and X.dtype in (np.float32, np.float64)
@@ -679,12 +679,12 @@ def _count(value: Any) -> str:
 
 
 def _is_number(value: Any) -> bool:
-    """Tell whether a value is a real number, which True is not."""
+    """Return whether a value is a real number, which True is not."""
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def _is_integer(value: Any) -> bool:
-    """Tell whether a value is a whole number, which True is not."""
+    """Return whether a value is a whole number, which True is not."""
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 

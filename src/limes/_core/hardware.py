@@ -78,7 +78,7 @@ def thread_count(n_jobs: int | None = None) -> int:
 
 
 def _requested_threads(n_jobs: int | None) -> int:
-    """Return the threads that n_jobs asks for, within the processors of this process."""
+    """Return the threads for n_jobs, at most the processors of this process."""
     try:
         from joblib import cpu_count, effective_n_jobs
     except ImportError:
