@@ -5,8 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import quick_training
+
 ROOT = Path(__file__).parents[1]
-HAND_WRITTEN = [ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md")]
+README = ROOT / "README.md"
+HAND_WRITTEN = [README, ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md"]
 PAGES = [*HAND_WRITTEN, *sorted((ROOT / "docs").glob("*.md"))]
 # Folders whose files a page may name without their folder, as in a table of one package.
 BASES = ("", "src/limes", "src/limes/fit", "docs")
@@ -25,6 +28,7 @@ MADE = {
 # Endings of the project's own files. Data of users has others.
 ENDINGS = ("py", "pyi", "cpp", "hpp", "cmake", "md", "html", "toml", "txt", "png")
 NAMED_FILE = re.compile(rf"[\w.-]+(/[\w.-]+)*\.({'|'.join(ENDINGS)})|[\w.-]+(/[\w.-]+)*/")
+PYTHON_CODE = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 WORDS = ROOT / "tests" / "retired_words.txt"
 SEARCHED = ("src", "core", "bindings", "tests", "benchmarks", "examples", "docs")
 # This test and its list name the words.
@@ -70,6 +74,17 @@ def test_a_missing_file_is_found(tmp_path):
     page = tmp_path / "page.md"
     page.write_text("See `core/nothing.hpp`, `a.limes`, `make` and [a page](docs/nothing.md).\n")
     assert named_files(page) == ({"core/nothing.hpp"}, {"docs/nothing.md"})
+
+
+def test_the_code_in_the_readme_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    names = {}
+    with quick_training():
+        for code in PYTHON_CODE.findall(README.read_text()):
+            exec(code, names)
+    assert (tmp_path / "fast.limes").exists()
+    assert len(names["labels"]) == len(names["X_test"])
 
 
 def retired_words():
