@@ -1,7 +1,7 @@
 // Values of one map for a tile of rows or for one row, and the classes and votes that they give.
 #pragma once
 #include "blend_weights.hpp"
-#include "functions.hpp"
+#include "linear_functions.hpp"
 #include "nearest.hpp"
 #include "simd.hpp"
 #include "types.hpp"

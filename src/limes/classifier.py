@@ -24,7 +24,7 @@ from limes.fit.synthetic import rows_from_training_rows
 from limes.model.file import load_model, save_model
 from limes.model.model import Candidate, FitInfo, Model, scheme_index
 from limes.model.schemes import SCHEMES, Scheme
-from limes.renamed import refuse_old_name
+from limes.old_names import refuse_old_name
 from limes.report import ComparedModel, Comparison, compare, pickled_size
 from limes.sources.generic import with_feature_names
 from limes.sources.pipelines import unwrap

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from limes._core import Maps, split_common_slopes, thread_count
 from limes._typing import Array
 from limes.model.affine import AffineMap, is_sparse
-from limes.renamed import refuse_old_name
+from limes.old_names import refuse_old_name
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,7 +18,7 @@ from limes._typing import Array, Labels
 from limes.atomic import atomic_write
 from limes.model.affine import AffineMap
 from limes.model.border_map import BorderMap
-from limes.model.container import Container, parse_container, read_container, write_container
+from limes.model.file_layout import Container, parse_container, read_container, write_container
 from limes.model.model import Candidate, FitInfo, Model
 from limes.model.schemes import (
     OneVsRestScheme,

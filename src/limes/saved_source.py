@@ -17,7 +17,7 @@ import limes
 from limes.agf import AGFClassifier, KernelDensityClassifier
 from limes.atomic import atomic_write
 from limes.libsvm import LibsvmClassifier
-from limes.model.container import Container, read_container, write_container
+from limes.model.file_layout import Container, read_container, write_container
 from limes.model.svm import Kernel, TrainedSvm
 
 Arrays = dict[str, NDArray[Any]]
