@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from limes.export.libagf import read_libagf_model
     from limes.libsvm import read_libsvm_model, write_libsvm_model
     from limes.model.border_map import BorderMap
+    from limes.model.model import Candidate
     from limes.versions import show_versions
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "AGFRegressor",
     "BorderMap",
     "BordersClassifier",
+    "Candidate",
     "KernelDensityClassifier",
     "NeighborsDensity",
     "accelerate",
@@ -42,6 +44,7 @@ PLACES = {
     "AGFRegressor": "limes.agf",
     "BorderMap": "limes.model.border_map",
     "BordersClassifier": "limes.classifier",
+    "Candidate": "limes.model.model",
     "KernelDensityClassifier": "limes.agf",
     "NeighborsDensity": "limes.agf",
     "accelerate": "limes.classifier",

@@ -231,7 +231,7 @@ def test_a_predictor_is_made_of_a_classifier(classifier):
         _native.Predictor(classifier._native, ["a", "b", "c"])
 
 
-def test_a_referee_that_fails_leaves_the_first_class():
+def test_a_tie_breaker_that_fails_leaves_the_first_class():
     flat = [np.zeros((1, 3)), np.zeros(1), np.zeros((1, 1, 3)), np.zeros((1, 1))]
     spec = random_spec(np.random.default_rng(0), 1, 3, n_maps=3)
     spec.maps = 3 * [flat]
@@ -247,7 +247,7 @@ def test_a_referee_that_fails_leaves_the_first_class():
     assert asked == 5 * [[0.0, 0.0, 0.0]]
 
 
-def test_a_classifier_goes_when_nobody_needs_it():
+def test_a_classifier_without_references_is_deleted():
     from limes import BorderMap
     from limes.model.schemes import PairwiseScheme
 
