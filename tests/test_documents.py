@@ -41,7 +41,7 @@ ALLOWED = {
     "src/limes/_core/hardware.py": {"LIMES_CPU"},
     "src/limes/classifier.py": {"tradeoff", "one_sided_"},
     "src/limes/model/file.py": {"tradeoff"},
-    "src/limes/renamed.py": {"tradeoff"},
+    "src/limes/old_names.py": {"tradeoff"},
     "src/limes/report.py": {"microseconds_a_row"},
     "src/limes/research/results.py": {"microseconds_a_row"},
     "tests/_core/test_arguments.py": {"LIMES_CPU"},
