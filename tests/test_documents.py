@@ -28,6 +28,8 @@ MADE = {
 # Endings of the project's own files. Data of users has others.
 ENDINGS = ("py", "pyi", "cpp", "hpp", "cmake", "md", "html", "toml", "txt", "png")
 NAMED_FILE = re.compile(rf"[\w.-]+(/[\w.-]+)*\.({'|'.join(ENDINGS)})|[\w.-]+(/[\w.-]+)*/")
+CODE = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
+DIAGRAM = re.compile(r"^```text\n(.*?)^```", re.DOTALL | re.MULTILINE)
 PYTHON_CODE = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 WORDS = ROOT / "tests" / "retired_words.txt"
 SEARCHED = ("src", "core", "bindings", "tests", "benchmarks", "examples", "docs")
@@ -56,8 +58,9 @@ def page_name(path):
 
 def named_files(page):
     """Return the files and folders of the project that a page names in backticks or links to."""
-    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
-    names = {name for name in re.findall(r"`([^`\n]+)`", text) if NAMED_FILE.fullmatch(name)}
+    text, diagrams = CODE.sub("", page.read_text()), DIAGRAM.findall(page.read_text())
+    candidates = re.findall(r"`([^`\n]+)`", text) + " ".join(diagrams).split()
+    names = {name for name in candidates if NAMED_FILE.fullmatch(name)}
     links = re.findall(r"\]\(([^)#:\s]+)\)", text)
     return names - MADE, set(links)
 
