@@ -38,8 +38,9 @@ inline Vector<double> exponential(Vector<double> x) {
                                              1.0};
     Vector<double> sum = broadcast(inverse_factorials[0]);
     for (size_t i = 1; i < 13; ++i) sum = fnmadd(s, sum, broadcast(inverse_factorials[i]));
-    const Index<double> power = Index<double>(shifted) << 52;
-    const Vector<double> scaled = Vector<double>(Index<double>(sum) + power);
+    // Unsigned: far below zero, where the result is not used, the sum overflows.
+    typedef uint64_t Bits __attribute__((vector_size(vector_bytes)));
+    const Vector<double> scaled = Vector<double>(Bits(sum) + (Bits(shifted) << 52));
     return x < broadcast(-708.0) ? Vector<double>{} : scaled;
 }
 
