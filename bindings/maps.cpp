@@ -198,8 +198,8 @@ void bind_maps(nb::module_& m) {
              "double"_a, "pairs"_a.none(), "level"_a)
         .def("nearest", &find_nearest, "X"_a.none(), "out"_a.none(), "index"_a, "n_threads"_a)
         .def("decide", &decide, "X"_a.none(), "out"_a.none(), "n_threads"_a)
-        .def("decide_selected", &decide_selected, "X"_a.none(), "map_numbers"_a.none(), "out"_a.none(),
-             "n_threads"_a)
+        .def("decide_selected", &decide_selected, "X"_a.none(), "map_numbers"_a.none(),
+             "out"_a.none(), "n_threads"_a)
         .def_prop_ro("n_features", &Maps::n_features)
         .def_prop_ro("n_maps", &Maps::n_maps)
         .def_prop_ro("n_values", &Maps::n_values)

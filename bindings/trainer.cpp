@@ -87,10 +87,10 @@ TrainJob read_job(const ArrayView& rows, const ArrayView& targets, const ArrayVi
 }
 
 double train(nb::handle rows, nb::handle targets, nb::handle weights, nb::handle anchors,
-               nb::handle components, nb::handle points, nb::handle slopes, nb::handle offsets,
-               nb::handle base_slopes, nb::handle base_offsets, size_t n_blended, float radius,
-               size_t n_epochs, size_t n_batch, std::array<float, 4> rates, float weight_decay,
-               uint64_t seed, const std::string& cpu) {
+             nb::handle components, nb::handle points, nb::handle slopes, nb::handle offsets,
+             nb::handle base_slopes, nb::handle base_offsets, size_t n_blended, float radius,
+             size_t n_epochs, size_t n_batch, std::array<float, 4> rates, float weight_decay,
+             uint64_t seed, const std::string& cpu) {
     const ArrayView x(rows, "rows"), t(targets, "targets"), w(weights, "weights");
     const ArrayView a(anchors, "anchors");
     const ParameterViews parameters(
@@ -133,10 +133,9 @@ double loss_and_gradient(nb::handle rows, nb::handle targets, nb::handle weights
 
 void bind_trainer(nb::module_& m) {
     using namespace nb::literals;
-    m.def("train", &train, "rows"_a, "targets"_a, "weights"_a, "anchors"_a,
-          "components"_a.none(), "points"_a, "slopes"_a, "offsets"_a, "base_slopes"_a,
-          "base_offsets"_a, "n_blended"_a, "radius"_a, "n_epochs"_a, "n_batch"_a, "rates"_a,
-          "decay"_a, "seed"_a, "level"_a);
+    m.def("train", &train, "rows"_a, "targets"_a, "weights"_a, "anchors"_a, "components"_a.none(),
+          "points"_a, "slopes"_a, "offsets"_a, "base_slopes"_a, "base_offsets"_a, "n_blended"_a,
+          "radius"_a, "n_epochs"_a, "n_batch"_a, "rates"_a, "decay"_a, "seed"_a, "level"_a);
     m.def("loss_and_gradient", &loss_and_gradient, "rows"_a, "targets"_a, "weights"_a, "anchors"_a,
           "components"_a.none(), "points"_a, "slopes"_a, "offsets"_a, "base_slopes"_a,
           "base_offsets"_a, "n_blended"_a, "radius"_a, "gradients"_a, "level"_a);

@@ -84,8 +84,8 @@ private:
         for (size_t r = 0; r < rows.count; ++r) {
             const Real* scores = values_.data() + r * n_classes;
             int32_t* selected = selected_.data() + n_ambiguous * rule_.max_selected;
-            const size_t n =
-                select_classes(scores, n_classes, Real(rule_.logit_margin), rule_.max_selected, selected);
+            const size_t n = select_classes(scores, n_classes, Real(rule_.logit_margin),
+                                            rule_.max_selected, selected);
             classes[r] = n > 1 ? -1 : argmax(scores, n_classes);
             if (n > 1) queue_ambiguous(rows, r, n, n_ambiguous++);
         }
@@ -250,10 +250,11 @@ void Classifier::check_rule() const {
                     std::to_string(maps_.n_maps()));
     if (kind != Rule::Kind::shortlist) return require(!pairs_, "pairs are for a shortlist");
     require(pairs_, "a shortlist needs the maps of pairs");
-    require(rule_.max_selected >= 1 && rule_.logit_margin >= 0 && std::isfinite(rule_.logit_margin) &&
-                std::isfinite(rule_.pair_weight),
-            "a shortlist must have at least 1 class, with a finite margin of 0 or more and a finite "
-            "pair_weight");
+    require(
+        rule_.max_selected >= 1 && rule_.logit_margin >= 0 && std::isfinite(rule_.logit_margin) &&
+            std::isfinite(rule_.pair_weight),
+        "a shortlist must have at least 1 class, with a finite margin of 0 or more and a finite "
+        "pair_weight");
     require(maps_.n_maps() == 1, "a shortlist needs one map for all classes");
     require(pairs_->n_features() == n_features() && pairs_->is_double() == maps_.is_double(),
             "pairs must take the rows that maps take, in the same precision");

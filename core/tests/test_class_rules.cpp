@@ -60,8 +60,8 @@ static void test_coupling_reports_a_tie() {
 static void test_a_shortlist_has_the_classes_within_the_margin() {
     const auto select = [](const Doubles& scores, double logit_margin, size_t max_selected) {
         Ints selected(max_selected);
-        selected.resize(
-            select_classes(scores.data(), scores.size(), logit_margin, max_selected, selected.data()));
+        selected.resize(select_classes(scores.data(), scores.size(), logit_margin, max_selected,
+                                       selected.data()));
         return selected;
     };
     CHECK((select({1, 5, 4, 3}, 1.5, 4) == Ints{1, 2}));

@@ -1,6 +1,7 @@
 """Names that have changed: using an old one raises an error that gives the new one."""
 
 from collections.abc import Mapping
+from types import ModuleType
 from typing import Any, NoReturn
 
 
@@ -13,7 +14,9 @@ def refuse_old_name(owner: Any, name: str, new_names: Mapping[str, str]) -> NoRe
     Traceback (most recent call last):
     AttributeError: 'int' object has no attribute 'tradeoff_': it is now called 'candidates_'.
     """
-    message = f"{type(owner).__name__!r} object has no attribute {name!r}"
+    is_module = isinstance(owner, ModuleType)
+    kind = f"module {owner.__name__!r}" if is_module else f"{type(owner).__name__!r} object"
+    message = f"{kind} has no attribute {name!r}"
     if name in new_names:
         message += f": it is now called {new_names[name]!r}."
     raise AttributeError(message)

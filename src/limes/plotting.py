@@ -1,8 +1,9 @@
 """Draw decision regions, border points and the candidates of a fit."""
 
+import sys
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,6 +12,7 @@ from sklearn.decomposition import PCA
 from limes._typing import Array, Labels
 from limes.classifier import BordersClassifier
 from limes.model.border_map import BorderMap
+from limes.old_names import refuse_old_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -351,3 +353,10 @@ def _scale_candidates(costs: list[int], ax: "Axes") -> None:
     ax.xaxis.set_minor_formatter(NullFormatter())
     # Space for the name of the last candidate.
     ax.margins(x=0.3, y=0.1)
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> NoReturn:
+        """Raise for a name that is not there, giving its new one if it was renamed."""
+        refuse_old_name(sys.modules[__name__], name, {"draw_tradeoff": "draw_candidates"})
