@@ -10,7 +10,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from limes._core import RbfVectors, simd_level
-from limes.model.kernels import Kernel, KernelVectors
+from limes.model.svm import Kernel, KernelVectors
 
 # (rows, features, vectors)
 SHAPES = [

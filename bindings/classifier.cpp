@@ -257,7 +257,7 @@ void bind_classifier(nb::module_& m) {
         .def(nb::init<nb::object, const std::string&, nb::object, nb::object, nb::object,
                       nb::object>(),
              "maps"_a.none(), "rule"_a, "pairs"_a.none(), "children"_a.none(), "shortlist"_a.none(),
-             "referee"_a.none())
+             "tie_breaker"_a.none())
         .def("label", &BoundClassifier::label, "X"_a.none(), "table"_a.none(), "out"_a.none(),
              "n_threads"_a)
         .def("first_out_of_range", &BoundClassifier::first_out_of_range, "X"_a.none())

@@ -1,7 +1,7 @@
 // Values of one map for a tile of rows or for one row, and the classes and votes that they give.
 #pragma once
 #include "blend_weights.hpp"
-#include "functions.hpp"
+#include "linear_functions.hpp"
 #include "nearest.hpp"
 #include "simd.hpp"
 #include "types.hpp"
@@ -134,7 +134,7 @@ inline int32_t most_voted_class(const int32_t* votes, size_t n_classes) {
     return int32_t(best);
 }
 
-// Store what the job asks for, from the values of one map for n rows.
+// Store the requested results, from the values of one map for n rows.
 template <class Real>
 inline void store_results(const PredictJob<Real>& job, size_t map, size_t column, size_t first,
                           size_t n, const Real* values, int32_t* votes) {

@@ -12,7 +12,7 @@ LAYERS = {
     "_core": 0,
     "_typing": 0,
     "atomic": 0,
-    "renamed": 0,
+    "old_names": 0,
     "scores": 0,
     "subsample": 0,
     "timing": 0,
@@ -28,7 +28,7 @@ LAYERS = {
     "html_report": 5,
     "libsvm": 5,
     "plotting": 5,
-    "source_file": 5,
+    "saved_source": 5,
     "versions": 5,
     "cli": 6,
     "research": 6,
@@ -64,16 +64,16 @@ NAMES = {module_name(path) for path in MODULES} | {"_core._native"}
 
 def imported_modules(path: Path) -> set[str]:
     """Return the modules of the package that a file imports, wherever in it."""
-    imported: set[str] = set()
+    found: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("limes"):
             base = node.module.removeprefix("limes").removeprefix(".")
             for alias in node.names:
                 full = f"{base}.{alias.name}".removeprefix(".")
-                imported.add(full if full in NAMES else base)
+                found.add(full if full in NAMES else base)
         elif isinstance(node, ast.Import):
-            imported |= {alias.name[6:] for alias in node.names if alias.name.startswith("limes.")}
-    return imported - {""}
+            found |= {alias.name[6:] for alias in node.names if alias.name.startswith("limes.")}
+    return found - {""}
 
 
 def part(name: str) -> str:
@@ -83,13 +83,13 @@ def part(name: str) -> str:
 
 @pytest.mark.parametrize("path", MODULES, ids=module_name)
 def test_a_module_imports_only_from_lower_layers(path):
-    importer = part(module_name(path))
-    others = {part(name) for name in imported_modules(path)} - {importer}
+    own = part(module_name(path))
+    others = {part(name) for name in imported_modules(path)} - {own}
     upward = {
         name
         for name in others
-        if LAYERS[name] > LAYERS[importer]
-        or (LAYERS[name] == LAYERS[importer] and LAYERS[importer] not in OPEN_LAYERS)
+        if LAYERS[name] > LAYERS[own]
+        or (LAYERS[name] == LAYERS[own] and LAYERS[own] not in OPEN_LAYERS)
     }
     assert not upward
 
@@ -104,8 +104,8 @@ def test_a_stage_of_the_fit_imports_only_earlier_stages(stage):
 
 
 def test_every_stage_of_the_fit_is_listed():
-    files = {path.stem for path in (PACKAGE / "fit").glob("*.py")} - {"__init__"}
-    assert files == set(STAGES)
+    found = {path.stem for path in (PACKAGE / "fit").glob("*.py")} - {"__init__"}
+    assert found == set(STAGES)
 
 
 def test_only_commands_import_commands_and_research():

@@ -1,6 +1,7 @@
 """The drawn data."""
 
 from copy import copy
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -83,11 +84,12 @@ def test_a_plane_keeps_rows_in_it_in_place():
 
 def test_every_scheme_of_the_candidates_has_a_line_and_the_selected_one_a_ring(fast):
     drawn = copy(fast)
-    drawn.candidates_ = [
+    candidates = [
         Candidate("shared", 4, 1, 10, 0.9, 0.01),
         Candidate("shared", 16, 1, 100, 0.99, 0.01, True),
         Candidate("pairwise", 64, 1, 1000, 0.98, 0.01),
     ]
+    drawn.model_ = replace(fast.model_, info=replace(fast.model_.info, candidates=candidates))
     axes = draw_candidates(drawn, new_figure().subplots())
     assert [list(bars[0].get_xdata()) for bars in axes.containers] == [[1000], [10, 100]]
     (ring,) = [line for line in axes.lines if line.get_label() == "selected"]

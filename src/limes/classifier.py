@@ -16,7 +16,6 @@ from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from limes._core.hardware import check_jobs
 from limes._typing import Array, Labels
 from limes.fit.borders import PLACEMENTS
 from limes.fit.config import FitOptions, Limits
@@ -25,7 +24,7 @@ from limes.fit.synthetic import rows_from_training_rows
 from limes.model.file import load_model, save_model
 from limes.model.model import Candidate, FitInfo, Model, scheme_index
 from limes.model.schemes import SCHEMES, Scheme
-from limes.renamed import refuse_old_name
+from limes.old_names import refuse_old_name
 from limes.report import ComparedModel, Comparison, compare, pickled_size
 from limes.sources.generic import with_feature_names
 from limes.sources.pipelines import unwrap
@@ -401,6 +400,8 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> NoReturn:
+            if name not in RENAMED:  # scikit-learn looks for optional attributes
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
             refuse_old_name(self, name, RENAMED)
 
     def __sklearn_tags__(self) -> Any:
@@ -457,7 +458,7 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         )
 
     def _is_plain(self, X: Any) -> bool:
-        """Tell whether rows need no checks by scikit-learn, which take longer than one row."""
+        """Return whether rows need no checks by scikit-learn, which take longer than one row."""
         return (
             type(X) is np.ndarray
             and X.dtype in (np.float32, np.float64)
@@ -632,7 +633,6 @@ def _check_parameters(fast: BordersClassifier) -> None:
         expected = rule(value)
         if expected:
             raise ValueError(f"{name} must be {expected}, got {value!r}.")
-    check_jobs(fast.n_jobs)
     if fast.scheme == "shared" and fast.threshold:
         raise ValueError(
             f"threshold must be 0 with scheme='shared', got {fast.threshold!r}: its map is trained "
@@ -679,12 +679,12 @@ def _count(value: Any) -> str:
 
 
 def _is_number(value: Any) -> bool:
-    """Tell whether a value is a real number, which True is not."""
+    """Return whether a value is a real number, which True is not."""
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def _is_integer(value: Any) -> bool:
-    """Tell whether a value is a whole number, which True is not."""
+    """Return whether a value is a whole number, which True is not."""
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
@@ -700,6 +700,11 @@ RULES: dict[str, Callable[[Any], str]] = {
     "tolerance": _between(0.0, np.inf),
     "refine": lambda value: "" if isinstance(value, bool | np.bool_) else "True or False",
     "verbose": lambda value: "" if isinstance(value, Integral) else "an integer",
+    "n_jobs": lambda value: (
+        ""
+        if value is None or (_is_integer(value) and value != 0)
+        else "None or an integer other than 0, such as -1 for all"
+    ),
     "min_agreement": _limit(1.0),
     "max_cost": _limit(np.inf),
     "max_time_us": _limit(np.inf),

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from limes._typing import Array, Labels
-from limes.renamed import refuse_old_name
+from limes.old_names import refuse_old_name
 from limes.scores import uncertainty_of_counts
 from limes.timing import time_in_turns
 

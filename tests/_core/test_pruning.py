@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from limes._core import simd_levels
-from limes._core.packing import MIN_POINTS, cluster_points
+from limes._core.predict import MIN_POINTS, cluster_points
 from tests._core.reference import Spec, normal, random_spec, small_integers
 
 PATHS = simd_levels()

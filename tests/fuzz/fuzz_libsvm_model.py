@@ -6,8 +6,7 @@ import numpy as np
 from mutations import fuzz, main, temporary_folder
 
 from limes.libsvm import LibsvmClassifier, read_libsvm_model, write_libsvm_model
-from limes.model.kernels import Kernel
-from limes.model.svm import TrainedSvm
+from limes.model.svm import Kernel, TrainedSvm
 
 # A short file may have a very high feature; a small limit is tested as well as a large one.
 MAX_BYTES = 1 << 20

@@ -10,8 +10,8 @@ from mutations import NUMBERS, fuzz, main, mutate
 
 from limes import BorderMap, BordersClassifier
 from limes.model.affine import AffineMap
-from limes.model.container import MAGIC, PREAMBLE
 from limes.model.file import parse_model, save_model
+from limes.model.file_layout import MAGIC, PREAMBLE
 from limes.model.model import Candidate, FitInfo, Model
 from limes.model.schemes import (
     OneVsRestScheme,

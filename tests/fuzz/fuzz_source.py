@@ -13,7 +13,7 @@ from sklearn.svm import SVC, LinearSVC
 from limes.agf import AGFClassifier, KernelDensityClassifier
 from limes.libsvm import LibsvmClassifier
 from limes.libsvm.training import standardizer
-from limes.source_file import read_source, write_source
+from limes.saved_source import read_source, write_source
 from limes.sources.svm import svm_from_sklearn
 
 

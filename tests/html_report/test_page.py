@@ -4,6 +4,7 @@ import base64
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -144,10 +145,12 @@ def test_labels_with_markup_are_text_on_the_page(moons):
 def test_the_candidates_are_drawn_if_there_are_several(fast, moons):
     copy = limes.accelerate(fast.estimator_, moons[0], **QUICK)
     assert "Agreement against cost" not in Outline(html_report(copy, *moons)).headings
-    copy.candidates_ = [
+    candidates = [
         Candidate("shared", 4, 1, 10, 0.9, 0.01),
         Candidate("shared", 16, 1, 100, 0.99, 0.01, True),
     ]
+    info = replace(copy.model_.info, candidates=candidates)
+    copy.model_ = replace(copy.model_, info=info)
     assert "Agreement against cost" in Outline(html_report(copy, *moons)).headings
 
 

@@ -19,14 +19,14 @@ import limes
 from limes import BorderMap, BordersClassifier
 from limes.model import Model, load_model, save_model
 from limes.model.affine import AffineMap
-from limes.model.container import (
+from limes.model.file import parse_model
+from limes.model.file_layout import (
     PREAMBLE,
     array_bytes,
     describe_array,
     parse_container,
     read_array,
 )
-from limes.model.file import parse_model
 from limes.model.schemes import PairwiseScheme
 from tests.export.cases import (
     CASES,
@@ -599,7 +599,7 @@ def test_a_killed_save_leaves_the_old_model(saved, tmp_path):
     code = f"""
         import os, signal
         import limes
-        import limes.model.container as container
+        import limes.model.file_layout as container
         fast = limes.load({str(path)!r})
         class Sum:
             def __init__(self): self.n = 0

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.metrics.pairwise import linear_kernel, polynomial_kernel, rbf_kernel, sigmoid_kernel
 
-from limes.model.kernels import Kernel, KernelVectors
+from limes.model.svm import Kernel, KernelVectors
 
 REFERENCES = [
     (Kernel("linear"), linear_kernel),

@@ -11,10 +11,9 @@ from sklearn.datasets import make_blobs
 from sklearn.exceptions import NotFittedError
 from sklearn.svm import SVC, SVR, NuSVC
 
-from limes.model import kernels
+from limes.model import svm as svm_module
 from limes.model.coupling import class_pairs, count_votes_like_libsvm
-from limes.model.kernels import Kernel
-from limes.model.svm import TrainedSvm
+from limes.model.svm import Kernel, TrainedSvm
 from limes.sources.svm import svm_from_sklearn
 
 KERNELS = [
@@ -105,13 +104,13 @@ def test_votes_are_the_labels_of_scikit_learn():
 
 @pytest.mark.parametrize("max_features", [0, 256])
 def test_blocks_do_not_change_decision_values(monkeypatch, max_features):
-    monkeypatch.setattr(kernels, "MAX_COMPILED_FEATURES", max_features)
+    monkeypatch.setattr(svm_module, "MAX_COMPILED_FEATURES", max_features)
     svc, X = fitted(4, gamma=0.3)
     svm = svm_from_sklearn(svc)
     whole = svm.pair_decisions(X), *svm.decision_and_gradient(X, 1, 3)
-    monkeypatch.setattr(kernels, "BLOCK_KERNELS", 1)
-    monkeypatch.setattr(kernels, "MIN_BLOCK_ROWS", 7)
-    monkeypatch.setattr(kernels, "COMPILED_BLOCK_ROWS", 7)
+    monkeypatch.setattr(svm_module, "BLOCK_KERNELS", 1)
+    monkeypatch.setattr(svm_module, "MIN_BLOCK_ROWS", 7)
+    monkeypatch.setattr(svm_module, "COMPILED_BLOCK_ROWS", 7)
     pieces = svm.pair_decisions(X), *svm.decision_and_gradient(X, 1, 3)
     for expected, values in zip(whole, pieces, strict=True):
         assert_allclose(values, expected, rtol=1e-10, atol=1e-12)

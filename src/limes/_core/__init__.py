@@ -2,8 +2,7 @@
 
 from limes._core.hardware import simd_level, simd_levels, thread_count
 from limes._core.kernel_sums import RbfVectors
-from limes._core.packing import split_common_slopes
-from limes._core.predict import Classifier, Maps
+from limes._core.predict import Classifier, Maps, split_common_slopes
 
 __all__ = [
     "Classifier",

@@ -34,7 +34,7 @@ def simd_level() -> str:
     >>> simd_level() in simd_levels()
     True
     """
-    return _CHOSEN
+    return DEFAULT_LEVEL
 
 
 def _choose_level() -> str:
@@ -50,7 +50,7 @@ def _choose_level() -> str:
     return level or levels[0]
 
 
-_CHOSEN = _choose_level()
+DEFAULT_LEVEL = _choose_level()
 
 
 def thread_count(n_jobs: int | None = None) -> int:
@@ -78,7 +78,7 @@ def thread_count(n_jobs: int | None = None) -> int:
 
 
 def _requested_threads(n_jobs: int | None) -> int:
-    """Return the threads that n_jobs asks for, within the processors of this process."""
+    """Return the threads for n_jobs, at most the processors of this process."""
     try:
         from joblib import cpu_count, effective_n_jobs
     except ImportError:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from limes._core import _native
-from limes._core.hardware import simd_level
+from limes._core.hardware import DEFAULT_LEVEL
 
 Array = NDArray[Any]
 
@@ -25,7 +25,7 @@ class RbfVectors:
     """
 
     def __init__(self, vectors: ArrayLike, gamma: float, *, level: str | None = None) -> None:
-        self._native = _native.RbfVectors(_plain(vectors), float(gamma), level or simd_level())
+        self._native = _native.RbfVectors(_plain(vectors), float(gamma), level or DEFAULT_LEVEL)
 
     def sums(self, X: Array, weights: ArrayLike, *, n_threads: int = 1) -> Array:
         """Return the weighted sums of the kernels of each row."""

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limes._core import _native
-from limes._core.hardware import simd_level
+from limes._core.hardware import DEFAULT_LEVEL
 
 Array32 = NDArray[np.float32]
 
@@ -98,5 +98,5 @@ def train(
         rates,
         decay,
         seed,
-        simd_level(),
+        DEFAULT_LEVEL,
     )

@@ -95,8 +95,8 @@ def _run_dataset(name: str, args: argparse.Namespace) -> list[str]:
     """Measure one dataset and return the methods that failed."""
     from limes.research.bench.methods import choose_methods
     from limes.research.bench.run import ModelCache, run_benchmark
-    from limes.research.measure import TimingBudget, parse_threads
     from limes.research.problems import load_problem
+    from limes.research.processor_time import TimingBudget, parse_threads
 
     methods = choose_methods(args.methods)
     threads = sorted({parse_threads(word) for word in args.threads})

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from limes.libsvm import LibsvmClassifier, read_libsvm_model
-from limes.model.container import MAGIC
-from limes.source_file import is_source, read_source
+from limes.model.file_layout import MAGIC
+from limes.saved_source import is_source, read_source
 
 # Bytes of a file by which its kind is recognised.
 PREAMBLE_BYTES = 64

@@ -252,7 +252,7 @@ def _as_libsvm(svc: Any, X: Any, y: Any, *, has_sigmoids: bool, seed: int) -> An
 def _write(model: Any, path: Path, names: tuple[str, ...] | None) -> None:
     """Write a LIBSVM model file if the format allows it, else a file of limes."""
     from limes.libsvm import LibsvmClassifier, write_libsvm_model
-    from limes.source_file import write_source
+    from limes.saved_source import write_source
 
     if isinstance(model, LibsvmClassifier) and model.labels.dtype.kind in "iu":
         write_libsvm_model(model, path)

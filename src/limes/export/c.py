@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 import limes
 from limes.classifier import BordersClassifier
-from limes.export.packed import Packed, fitted_scheme, pack, resolve_dtype, unknown_scheme
+from limes.export.flat_arrays import Packed, fitted_scheme, pack, resolve_dtype, unknown_scheme
 from limes.model.schemes import WINNER_MARGIN, PairwiseScheme, Scheme, ShortlistScheme, TreeScheme
 
 # C's names for the two types of number.

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from limes._typing import Array
 from limes.classifier import BordersClassifier
-from limes.export.packed import fitted_scheme
+from limes.export.flat_arrays import fitted_scheme
 from limes.files.batches import as_int32_labels
 from limes.files.streams import NumberedLines
 from limes.model.affine import AffineMap

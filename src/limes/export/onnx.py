@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from limes._typing import Array
 from limes.classifier import BordersClassifier
-from limes.export.onnx_graph import Graph, make_tensor, to_model
-from limes.export.packed import (
+from limes.export.flat_arrays import (
     Packed,
     PackedMap,
     fitted_scheme,
@@ -19,6 +18,7 @@ from limes.export.packed import (
     resolve_dtype,
     unknown_scheme,
 )
+from limes.export.onnx_graph import Graph, make_tensor, to_model
 from limes.model.coupling import class_pairs
 from limes.model.schemes import (
     WINNER_MARGIN,

@@ -50,7 +50,7 @@ class LibsvmClassifier(ClassifierMixin, BaseEstimator):
 
     Examples
     --------
-    >>> from limes.model.kernels import Kernel
+    >>> from limes.model.svm import Kernel
     >>> svm = TrainedSvm(Kernel("linear"), [[0.0], [2.0]], [[0.5, -0.5]], [1.0], [1, 1])
     >>> model = LibsvmClassifier(svm, np.array([7, 3]))
     >>> model.predict([[0.0], [2.0]])

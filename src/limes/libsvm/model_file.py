@@ -17,8 +17,7 @@ from limes.atomic import atomic_write
 from limes.files.batches import as_int32_labels
 from limes.files.streams import NumberedLines
 from limes.libsvm.classifier import LibsvmClassifier
-from limes.model.kernels import Kernel
-from limes.model.svm import TrainedSvm
+from limes.model.svm import Kernel, TrainedSvm
 from limes.sources.svm import svm_from_sklearn
 
 Array = NDArray[np.float64]

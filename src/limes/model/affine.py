@@ -118,7 +118,7 @@ class AffineMap:
 
 
 def is_sparse(X: Any) -> bool:
-    """Tell whether rows are one of SciPy's sparse matrices, without importing SciPy."""
+    """Return whether rows are one of SciPy's sparse matrices, without importing SciPy."""
     return hasattr(X, "toarray")
 
 

@@ -1,4 +1,4 @@
-"""`BorderMap`: points, slopes, offsets; its cost; packing for the core."""
+"""Border maps: points with linear functions, their cost, and their form in the core."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from limes._core import Maps, split_common_slopes, thread_count
 from limes._typing import Array
 from limes.model.affine import AffineMap, is_sparse
-from limes.renamed import refuse_old_name
+from limes.old_names import refuse_old_name
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +95,7 @@ class BorderMap:
     def constant(
         cls, point: Array, value: float, preprocessing: AffineMap | None = None
     ) -> "BorderMap":
-        """Build the map of a border that no row was found across: one value everywhere."""
+        """Build the map of a border without rows on both sides: one value everywhere."""
         n_features = preprocessing.n_features if preprocessing is not None else len(point)
         return cls(point[None], np.zeros((1, 1, n_features)), np.array([[value]]), preprocessing)
 
@@ -131,7 +131,7 @@ class BorderMap:
 
     @property
     def is_constant(self) -> bool:
-        """Whether all rows have the same value, no two having been found across the border."""
+        """Whether all rows have the same value, since no border was found."""
         return not self.slopes.any()
 
     if not TYPE_CHECKING:
@@ -158,7 +158,7 @@ class BorderMap:
         return self.compiled.nearest(_as_rows(X), n_threads=thread_count(n_jobs))
 
     def decide(self, X: ArrayLike, *, n_jobs: int | None = 1) -> NDArray[np.floating[Any]]:
-        """Return the values of the linear functions that answer for each row.
+        """Return decision values: those of the linear functions of each row's nearest points.
 
         Parameters
         ----------
@@ -172,7 +172,8 @@ class BorderMap:
         ndarray of shape (n_rows, n_outputs)
             Values.
         """
-        return self.compiled.decide(_as_rows(X), n_threads=thread_count(n_jobs))
+        rows, n_threads = _as_rows(X), thread_count(n_jobs)
+        return self.compiled.decide(rows, n_threads=n_threads)
 
     @cached_property
     def compiled(self) -> Maps:
@@ -181,19 +182,19 @@ class BorderMap:
 
     @cached_property
     def is_factored(self) -> bool:
-        """Whether its functions differ in the directions of the search only, which saves work."""
+        """Whether slopes differ in the directions of the search only: blends are cheaper then."""
         if self.preprocessing is None or not self.preprocessing.is_dense or self.blend == 1:
             return False
         matrix = self.preprocessing.to_matrix()
         return split_common_slopes(self.slopes, matrix, self.blend) is not None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out what is worked out again when it is needed, such as for another processor."""
+        """Leave out what is computed on demand, such as the form for this processor."""
         lasting = (field.name for field in fields(self))
         return {name: self.__dict__[name] for name in lasting}
 
     def _check(self) -> None:
-        """Say which array does not fit the others."""
+        """Raise for an array whose shape does not fit the others."""
         n_search = self.points.shape[1] if self.points.ndim == 2 else None
         if not n_search or not len(self.points):
             raise ValueError(
@@ -248,19 +249,19 @@ def compile_maps(
 class PackedForm:
     """Maps as the core and every export compute them, with ``t = x - center``."""
 
-    # Shape (n_features,). Taken from each row.
+    # Shape (n_features,). Subtracted from each row.
     center: Array
     # Shape (n_features, n_search). Of ``t``, where the search runs in few directions.
     projection: Any
-    # For each map: the nearest point has the lowest of ``biases - weights @ t`` (or of the
-    # projected ``t``), and its values are ``offsets + functions @ t``.
+    # Points, biases, slopes and offsets of each map: the nearest point has the lowest of
+    # ``biases - points @ t`` (or of the projected ``t``); its values are ``offsets + slopes @ t``.
     parts: tuple[tuple[Array, Array, Array, Array], ...]
     # Number of nearest points whose functions are averaged.
     blend: int
 
 
 def packed_form(maps: Sequence[BorderMap]) -> PackedForm:
-    """Return maps that share their rows in the form that is computed.
+    """Return maps of the same rows in the form that is computed.
 
     Examples
     --------
@@ -273,13 +274,13 @@ def packed_form(maps: Sequence[BorderMap]) -> PackedForm:
     center = preprocessing.shift if preprocessing is not None else _mean_point(maps)
     is_first = preprocessing is not None and is_projected(maps)
     projection = preprocessing.to_matrix() if preprocessing is not None and is_first else None
-    parts = tuple(_centered(center, one, projection is not None) for one in maps)
-    # A one-sided map has no blending of its own, and does not end that of the others.
-    return PackedForm(center, projection, parts, max(int(one.blend) for one in maps))
+    parts = tuple(_centered(center, map_, projection is not None) for map_ in maps)
+    # A constant map has blend 1, which must not end the blending of the others.
+    return PackedForm(center, projection, parts, max(int(map_.blend) for map_ in maps))
 
 
 def is_projected(maps: Sequence[BorderMap]) -> bool:
-    """Tell whether rows are projected before the search, being cheaper so."""
+    """Return whether projecting rows before the search is cheaper."""
     preprocessing = maps[0].preprocessing
     if preprocessing is None or not preprocessing.is_dense:
         return False
@@ -287,7 +288,7 @@ def is_projected(maps: Sequence[BorderMap]) -> bool:
 
 
 def row_cost(maps: Sequence[BorderMap]) -> int:
-    """Return the multiply-adds that one row costs: the search, then the functions."""
+    """Return the multiply-adds per row of the search and the functions."""
     preprocessing = maps[0].preprocessing
     if preprocessing is not None and is_projected(maps):
         return _projected_cost(maps, preprocessing)
@@ -295,34 +296,34 @@ def row_cost(maps: Sequence[BorderMap]) -> int:
 
 
 def _projected_cost(maps: Sequence[BorderMap], preprocessing: AffineMap) -> int:
-    """Return the multiply-adds that a row costs if it is projected before the search."""
-    n_points = sum(one.n_borders for one in maps)
-    functions = sum(function_cost(one, projected=True) for one in maps)
+    """Return the multiply-adds per row if rows are projected before the search."""
+    n_points = sum(map_.n_borders for map_ in maps)
+    functions = sum(function_cost(map_, projected=True) for map_ in maps)
     return preprocessing.n_outputs * (preprocessing.n_features + n_points) + functions
 
 
 def _plain_cost(maps: Sequence[BorderMap]) -> int:
-    """Return the multiply-adds that a row costs if it is searched as it is."""
-    # The nearest of one point is that point.
-    searched = sum(one.n_borders for one in maps if one.n_borders > 1)
-    return searched * maps[0].n_features + sum(function_cost(one) for one in maps)
+    """Return the multiply-adds per row if rows are not projected."""
+    # A map of one point needs no search.
+    searched = sum(map_.n_borders for map_ in maps if map_.n_borders > 1)
+    return searched * maps[0].n_features + sum(function_cost(map_) for map_ in maps)
 
 
-def function_cost(one: BorderMap, *, projected: bool = False) -> int:
-    """Return the multiply-adds of the functions that answer for one row."""
-    n_blended = min(one.blend, max(one.n_borders - 1, 1))
-    if projected and one.is_factored:
-        return one.n_outputs * (one.n_features + n_blended * one.points.shape[1])
-    return one.n_outputs * n_blended * one.n_features
+def function_cost(map_: BorderMap, *, projected: bool = False) -> int:
+    """Return the multiply-adds per row of the functions alone."""
+    n_blended = min(map_.blend, max(map_.n_borders - 1, 1))
+    if projected and map_.is_factored:
+        return map_.n_outputs * (map_.n_features + n_blended * map_.points.shape[1])
+    return map_.n_outputs * n_blended * map_.n_features
 
 
 def _mean_point(maps: Sequence[BorderMap]) -> Array:
-    """Return the middle of all points: float32 has the most digits around it.
+    """Return the mean of all points, around which float32 has the most digits.
 
     It is rounded to a power of two as large as the points' spread, so that taking it from points
     and rows with few digits (whole numbers, say) is exact, and what is equally near stays so.
     """
-    points = np.concatenate([one.points for one in maps])
+    points = np.concatenate([map_.points for map_ in maps])
     spread = np.ptp(points, axis=0)
     grid = np.exp2(np.floor(np.log2(np.where(spread > 0, spread, 1.0))))
     middle = points.mean(axis=0)
@@ -330,18 +331,18 @@ def _mean_point(maps: Sequence[BorderMap]) -> Array:
 
 
 def _centered(
-    center: Array, one: BorderMap, is_projected: bool
+    center: Array, map_: BorderMap, is_projected: bool
 ) -> tuple[Array, Array, Array, Array]:
-    """Return weights, biases, functions and offsets, all relative to the centre."""
-    points = one.points if one.preprocessing is not None else one.points - center
+    """Return points, biases, slopes and offsets relative to the centre."""
+    points = map_.points if map_.preprocessing is not None else map_.points - center
     biases = 0.5 * np.square(points).sum(axis=1)
-    is_folded = one.preprocessing is not None and not is_projected
-    weights = (
-        one.preprocessing.pull_back(points)
-        if one.preprocessing is not None and is_folded
+    is_folded = map_.preprocessing is not None and not is_projected
+    packed_points = (
+        map_.preprocessing.pull_back(points)
+        if map_.preprocessing is not None and is_folded
         else points
     )
-    return weights, biases, one.slopes, one.offsets + one.slopes @ center
+    return packed_points, biases, map_.slopes, map_.offsets + map_.slopes @ center
 
 
 def _as_rows(X: Any) -> NDArray[np.floating[Any]]:

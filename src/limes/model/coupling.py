@@ -1,4 +1,4 @@
-"""Votes, coupled probabilities (Wu, Lin & Weng), sigmoid, softmax."""
+"""From pairs of classes to all: votes, and coupled probabilities (Wu, Lin & Weng)."""
 
 from math import isqrt
 
@@ -10,12 +10,12 @@ from limes._typing import Array
 
 # Numbers in one block of linear systems: 32 MB of float64.
 BLOCK_NUMBERS = 1 << 22
-# LIBSVM never believes a pair more than this.
+# LIBSVM keeps the probabilities of pairs this far from 0 and 1.
 LIBSVM_MIN_PROBABILITY = 1e-7
 
 
 def class_pairs(n_classes: int) -> list[tuple[int, int]]:
-    """Return the pairs of classes in the one order used everywhere.
+    """Return the pairs of classes in the order that all modules use.
 
     Examples
     --------
@@ -101,11 +101,11 @@ def couple_like_libsvm(
     return coupled
 
 
-def log_odds_and_slopes(pair_probabilities: ArrayLike, one: int) -> tuple[Array, Array]:
-    """Return one class's coupled log odds against the best other, and their derivatives.
+def log_odds_and_slopes(pair_probabilities: ArrayLike, class_: int) -> tuple[Array, Array]:
+    """Return a class's coupled log odds against the best other, and their derivatives.
 
     With q the solution of (Q + ee') q = e, which is p up to a factor, the log odds are
-    log q_one - log q_other, and their derivative is -a' dQ q, where a solves the same system for
+    log q_class - log q_other, and their derivative is -a' dQ q, where a solves the same system for
     the gradient of the log odds in q.
     """
     second = np.asarray(pair_probabilities, dtype=np.float64)
@@ -114,10 +114,10 @@ def log_odds_and_slopes(pair_probabilities: ArrayLike, one: int) -> tuple[Array,
     ones = np.ones((len(second), n_classes, 1))
     q = np.maximum(np.linalg.solve(system, ones)[..., 0], np.finfo(np.float64).tiny)
     others = q.copy()
-    others[:, one] = 0.0
+    others[:, class_] = 0.0
     rival = others.argmax(axis=1)
     seed = np.zeros_like(q)
-    seed[:, one] = 1.0 / q[:, one]
+    seed[:, class_] = 1.0 / q[:, class_]
     seed[rows, rival] = -1.0 / q[rows, rival]
     a = np.linalg.solve(system, seed[..., None])[..., 0]
     slopes = np.empty_like(second)
@@ -126,7 +126,7 @@ def log_odds_and_slopes(pair_probabilities: ArrayLike, one: int) -> tuple[Array,
         moved_i = 2.0 * r_ji * q[:, i] - (r_ij - r_ji) * q[:, j]
         moved_j = -2.0 * r_ij * q[:, j] - (r_ij - r_ji) * q[:, i]
         slopes[:, place] = -(a[:, i] * moved_i + a[:, j] * moved_j)
-    return np.log(q[:, one] / q[rows, rival]), slopes
+    return np.log(q[:, class_] / q[rows, rival]), slopes
 
 
 def _count(is_second: NDArray[np.bool_]) -> NDArray[np.intp]:
@@ -140,7 +140,7 @@ def _count(is_second: NDArray[np.bool_]) -> NDArray[np.intp]:
 
 
 def _count_classes(pairs: NDArray[np.generic]) -> int:
-    """Return the number of classes that has as many pairs as there are columns."""
+    """Return the number of classes from the number of pairs, which is that of columns."""
     if pairs.ndim != 2:
         raise ValueError(f"expected an array of shape (n_rows, n_pairs), got {pairs.shape!r}.")
     n_pairs = pairs.shape[1]
@@ -178,7 +178,7 @@ def _solve(forms: Array) -> Array:
 
 
 def _iterate(forms: Array) -> Array:
-    """Run LIBSVM's iteration on all rows at once; a row that meets its criterion is left alone."""
+    """Run LIBSVM's iteration on all rows at once; rows that meet its criterion stay as they are."""
     n_classes = forms.shape[1]
     coupled = np.full((len(forms), n_classes), 1.0 / n_classes)
     active = np.arange(len(forms))
@@ -195,7 +195,7 @@ def _iterate(forms: Array) -> Array:
 
 
 def _sweep(Q: Array, p: Array, Qp: Array, pQp: Array) -> Array:
-    """Move each class's probability in turn to where its own equation holds, and normalise."""
+    """Solve each class's own equation in turn, and normalise."""
     for t in range(Q.shape[1]):
         q_tt = Q[:, t, t]
         step = (pQp - Qp[:, t]) / q_tt

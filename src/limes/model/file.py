@@ -18,7 +18,7 @@ from limes._typing import Array, Labels
 from limes.atomic import atomic_write
 from limes.model.affine import AffineMap
 from limes.model.border_map import BorderMap
-from limes.model.container import Container, parse_container, read_container, write_container
+from limes.model.file_layout import Container, parse_container, read_container, write_container
 from limes.model.model import Candidate, FitInfo, Model
 from limes.model.schemes import (
     OneVsRestScheme,
@@ -291,7 +291,7 @@ class _Reader:
             self.container.fail(f"the fields {sorted(expected)} of {name!r}", sorted(stored))
 
     def _is_double(self, stored: dict[str, Any]) -> bool:
-        """Tell whether a scheme computes in float64."""
+        """Return whether a scheme computes in float64."""
         if self.is_version_1:
             return bool(self._entry(stored, "double", bool))
         dtype = self._entry(stored, "dtype", str)
@@ -538,7 +538,7 @@ def _or_null(value: Any) -> Any:
 
 
 def _is_plain(value: Any) -> bool:
-    """Tell whether a value is a finite number, a text, True, False or None."""
+    """Return whether a value is a finite number, a text, True, False or None."""
     if isinstance(value, float | np.floating):
         return math.isfinite(value)
     return value is None or isinstance(value, (*PLAIN_TYPES, np.generic))
@@ -595,6 +595,6 @@ def _join(arrays: list[Array]) -> Array:
 
 
 def _step_key(step: AffineMap) -> tuple[Any, ...]:
-    """Return what tells affine maps apart."""
+    """Return a key that is equal for equal affine maps."""
     parts = (step.shift, step.matrix, step.columns, step.scale)
     return tuple(None if part is None else (part.shape, part.tobytes()) for part in parts)

@@ -12,7 +12,7 @@ from limes._core.hardware import check_jobs
 from limes._typing import Array, Indices, Labels
 from limes.model.affine import is_sparse
 from limes.model.schemes import Scheme
-from limes.renamed import refuse_old_name
+from limes.old_names import refuse_old_name
 
 # Below so many rows, starting threads and counting processors takes longer than predicting.
 MIN_THREADED_ROWS = 2000

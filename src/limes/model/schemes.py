@@ -50,7 +50,7 @@ class Scheme(ABC):
     @property
     def n_borders(self) -> int:
         """Number of border points in all."""
-        return sum(one.n_borders for one in self.maps)
+        return sum(map_.n_borders for map_ in self.maps)
 
     @property
     def cost(self) -> int:
@@ -60,7 +60,7 @@ class Scheme(ABC):
     @property
     def n_bytes(self) -> int:
         """Size of the points and functions, in the precision of prediction."""
-        numbers = sum(one.points.size + one.slopes.size + one.offsets.size for one in self.maps)
+        numbers = sum(map_.points.size + map_.slopes.size + map_.offsets.size for map_ in self.maps)
         return numbers * (8 if self.double else 4)
 
     def values(self, X: NDArray[np.floating[Any]], *, n_threads: int = 1) -> NDArray[Any]:
@@ -239,7 +239,7 @@ class ShortlistScheme(Scheme):
 
     def __post_init__(self) -> None:
         n_pairs = self.n_classes * (self.n_classes - 1) // 2
-        wanted, found = [self.n_classes] + n_pairs * [1], [one.n_outputs for one in self.maps]
+        wanted, found = [self.n_classes] + n_pairs * [1], [map_.n_outputs for map_ in self.maps]
         if found != wanted:
             raise ValueError(
                 f"a shortlist of {self.n_classes!r} classes must have a map of as many values, "
@@ -280,7 +280,7 @@ class ShortlistScheme(Scheme):
     def cost(self) -> int:
         """Mean multiply-adds per row, every pair counted as the largest."""
         pairs = self.maps[1:]
-        largest = max(pairs, key=lambda one: one.n_borders)
+        largest = max(pairs, key=lambda map_: map_.n_borders)
         once, each = 0, row_cost((largest,))
         if largest.preprocessing is not None and is_projected(pairs):
             n_search = largest.preprocessing.n_outputs
@@ -382,10 +382,10 @@ class TreeScheme(Scheme):
 
     def __post_init__(self) -> None:
         check_tree(self.children, self.n_classes)
-        if len(self.maps) != self.n_classes - 1 or any(one.n_outputs != 1 for one in self.maps):
+        if len(self.maps) != self.n_classes - 1 or any(map_.n_outputs != 1 for map_ in self.maps):
             raise ValueError(
                 f"a tree of {self.n_classes!r} classes must have {self.n_classes - 1!r} maps of "
-                f"one value, got {[one.n_outputs for one in self.maps]!r}."
+                f"one value, got {[map_.n_outputs for map_ in self.maps]!r}."
             )
 
     @property
@@ -395,13 +395,13 @@ class TreeScheme(Scheme):
         once = 0
         if preprocessing is not None and is_projected(self.maps):
             once = preprocessing.n_outputs * preprocessing.n_features
-        for one in self.maps:
+        for map_ in self.maps:
             width = (
-                preprocessing.n_outputs if preprocessing is not None and once else one.n_features
+                preprocessing.n_outputs if preprocessing is not None and once else map_.n_features
             )
-            own.append(one.n_borders * width + function_cost(one, projected=once > 0))
-            if one.n_borders == 1:
-                own[-1] = row_cost((one,))
+            own.append(map_.n_borders * width + function_cost(map_, projected=once > 0))
+            if map_.n_borders == 1:
+                own[-1] = row_cost((map_,))
         return once + round(float(self._share_of_classes() @ own))
 
     @cached_property

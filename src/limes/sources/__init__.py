@@ -7,7 +7,7 @@ from limes.sources import (  # noqa: F401
     calibrated_classifier,
     gaussian_process,
     generic,
-    logits,
+    logit_source,
     svm,
 )
 from limes.sources.base import MulticlassSource, Source, SourceContext, as_source

@@ -11,7 +11,7 @@ from sklearn.pipeline import Pipeline
 from limes._typing import Array
 from limes.sources.base import DecisionAndGradient, SourceContext, as_source, binary_decision
 from limes.sources.generic import from_probabilities
-from limes.sources.logits import LogitSource
+from limes.sources.logit_source import LogitSource
 from limes.sources.pipelines import as_affine
 
 

@@ -26,7 +26,7 @@ from limes._typing import Array
 from limes.model.affine import to_dense
 from limes.sources.base import SourceContext, as_source, training_rows
 from limes.sources.generic import CentralDifferences
-from limes.sources.logits import LogitSource
+from limes.sources.logit_source import LogitSource
 
 # With 48 nodes the mean of a sigmoid under a Gaussian has an error below 1e-9 for variances to 4,
 # 2e-6 to 9 and 2e-4 to 25; at 200 it is 0.02.

@@ -10,7 +10,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from limes._typing import Array, Indices
 from limes.model.affine import to_dense
 from limes.sources.base import MulticlassSource, SourceContext, as_source, training_rows
-from limes.sources.logits import LogitSource
+from limes.sources.logit_source import LogitSource
 from limes.sources.platt import DEFAULT_SLOPE, calibrate_scores, fit_pair_sigmoid
 
 # Rows evaluated at once: 20 000 rows of a few hundred features are some tens of MB.

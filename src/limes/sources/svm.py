@@ -16,8 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from limes._typing import Array, Indices, Labels
 from limes.model.affine import AffineMap, to_dense
 from limes.model.coupling import class_pairs, count_votes_like_libsvm, couple, log_odds_and_slopes
-from limes.model.kernels import Kernel
-from limes.model.svm import TrainedSvm
+from limes.model.svm import Kernel, TrainedSvm
 from limes.sources.base import (
     MIN_PROBABILITY,
     DecisionAndGradient,

@@ -15,7 +15,7 @@ from limes.research.paper.plan import (
     n_trials_of,
     search_fraction,
 )
-from limes.research.paper.printed import DATASETS
+from limes.research.paper.published import DATASETS
 from tests.research.paper.cases import borders, fewer, row, searched, whole
 
 

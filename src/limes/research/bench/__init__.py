@@ -9,8 +9,8 @@ from limes.research.bench.run import (
     measure,
     run_benchmark,
 )
-from limes.research.measure import TimingBudget
 from limes.research.problems import Problem, load_problem
+from limes.research.processor_time import TimingBudget
 
 __all__ = [
     "METHODS",

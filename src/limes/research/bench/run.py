@@ -12,8 +12,8 @@ import joblib
 from limes._typing import Labels
 from limes.atomic import atomic_write
 from limes.research.bench.methods import SVC_METHOD, Method
-from limes.research.measure import BATCH_SECONDS, TimingBudget, limit_threads, repeat_rows
 from limes.research.problems import Problem
+from limes.research.processor_time import BATCH_SECONDS, TimingBudget, limit_threads, repeat_rows
 from limes.research.results import append_rows, read_rows
 from limes.scores import accuracy_score, agreement, uncertainty_coefficient
 from limes.timing import Timing, affordable_rows, time_in_turns

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from limes.research.paper.figures import MIN_TRAINING, by_setting, saturation, support_law
 from limes.research.paper.plan import WHOLE, TrialRow, make_plan, match_method, mean_skill
-from limes.research.paper.printed import (
+from limes.research.paper.published import (
     DATASETS,
     find_printed,
     printed_number,

@@ -9,7 +9,7 @@ import numpy as np
 
 from limes.plotting import COLOURS, new_figure
 from limes.research.paper.plan import WHOLE, TrialRow
-from limes.research.paper.printed import DATASETS
+from limes.research.paper.published import DATASETS
 from limes.research.results import select
 from limes.research.table import Spread, spread_of
 

@@ -14,7 +14,7 @@ from limes.research.paper.checks import (
 )
 from limes.research.paper.figures import FigurePoint, save_figures
 from limes.research.paper.plan import MATCHED, UNFINISHED, TrialRow
-from limes.research.paper.printed import DATASETS, printed_verdict
+from limes.research.paper.published import DATASETS, printed_verdict
 from limes.research.paper.tables import make_tables
 from limes.research.results import read_rows, select
 from limes.research.table import Cell, Column, Table, rounded_to_three_digits

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from limes.datasets import parameters
-from limes.research.paper.printed import DATASETS
+from limes.research.paper.published import DATASETS
 from limes.research.results import select
 
 SAMPLE_CLASSES = "sample_classes"

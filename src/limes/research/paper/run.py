@@ -11,7 +11,6 @@ from limes._typing import Labels
 from limes.classifier import accelerate
 from limes.datasets import SampleClassesClassifier
 from limes.plotting import border_points
-from limes.research.measure import limit_threads, time_alone
 from limes.research.paper.figures import FigurePoint
 from limes.research.paper.methods import (
     METHODS,
@@ -21,6 +20,7 @@ from limes.research.paper.methods import (
     load_paper_problem,
 )
 from limes.research.paper.plan import SAMPLE_CLASSES, SAMPLE_TRAIN, Step, Trial, TrialRow
+from limes.research.processor_time import limit_threads, time_alone
 from limes.research.results import append_rows, check_writable, latest, read_rows
 from limes.scores import accuracy_score, agreement, uncertainty_coefficient
 from limes.versions import machine, package_versions

@@ -13,7 +13,7 @@ from limes.research.paper.plan import (
     RESULT_METHODS,
     TrialRow,
 )
-from limes.research.paper.printed import (
+from limes.research.paper.published import (
     DATASETS,
     find_printed,
     printed_number,

@@ -17,9 +17,8 @@ import limes
 from limes.agf import AGFClassifier, KernelDensityClassifier
 from limes.atomic import atomic_write
 from limes.libsvm import LibsvmClassifier
-from limes.model.container import Container, read_container, write_container
-from limes.model.kernels import Kernel
-from limes.model.svm import TrainedSvm
+from limes.model.file_layout import Container, read_container, write_container
+from limes.model.svm import Kernel, TrainedSvm
 
 Arrays = dict[str, NDArray[Any]]
 Constants = dict[str, float | int | str | None]

@@ -9,7 +9,7 @@ def refuse_old_name(owner: Any, name: str, new_names: Mapping[str, str]) -> NoRe
 
     Examples
     --------
-    >>> refuse_old_name(1, "candidates_", {"candidates_": "candidates_"})
+    >>> refuse_old_name(1, "tradeoff_", {"tradeoff_": "candidates_"})
     Traceback (most recent call last):
     AttributeError: 'int' object has no attribute 'tradeoff_': it is now called 'candidates_'.
     """

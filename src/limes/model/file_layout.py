@@ -15,29 +15,29 @@ from typing import Any, BinaryIO, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-# As PNG's: the first byte is no text, and a copy that changes line ends destroys the last two.
+# As in PNG: the first byte is not text, and a copy that changes line ends changes the last two.
 MAGIC = b"\x89LIMES\r\n"
 # Magic, version, bytes of the header, bytes of the file.
 PREAMBLE = struct.Struct("<8sIIQ")
-# Arrays begin at multiples of it, so that any of them can be mapped into memory as it is.
+# Arrays begin at multiples of it, so that they can be mapped into memory.
 ALIGNMENT = 64
 CHECKSUM_BYTES = 32
-# A header has one line for each array, never one for each class or border point.
+# A header grows with the number of arrays, not with classes or border points.
 MAX_HEADER_BYTES = 1 << 20
-# Truth values, whole numbers and floats of fixed size.
+# Booleans, integers and floats of fixed size.
 NUMBERS = {"|b1", "|i1", "<i2", "<i4", "<i8", "|u1", "<u2", "<u4", "<u8", "<f2", "<f4", "<f8"}
 # Text of a fixed width, four bytes a character.
 TEXT = re.compile(r"<U[1-9]\d{0,7}")
 KEYS = {"dtype", "shape", "order", "object"}
 MAX_DIMENSIONS = 4
 MAX_SIZE = 1 << 48
-# Unicode ends here.
+# The last code point of Unicode.
 LAST_CHARACTER = 0x10FFFF
 
 
 @dataclass(frozen=True, eq=False)
 class Container:
-    """What was read: a header, arrays, and where each began."""
+    """A header and arrays that were read, with the position of each array."""
 
     # Of the file, for messages.
     name: str
@@ -51,12 +51,12 @@ class Container:
     positions: list[int]
 
     def fail(self, expected: str, found: object, *, array: int | None = None) -> NoReturn:
-        """Say what is wrong in the header, or in an array."""
+        """Raise for what is wrong in the header, or in an array."""
         fail(self.name, PREAMBLE.size if array is None else self.positions[array], expected, found)
 
 
 def fail(name: str, byte: int, expected: str, found: object) -> NoReturn:
-    """Say in one line which file is wrong, where, and how."""
+    """Raise one line with the file, the byte, what was expected and what was found."""
     text = " ".join((found if isinstance(found, str) else repr(found)).split())
     shown = text if len(text) <= 80 else f"{text[:77]}..."
     raise ValueError(f"{name}, byte {byte}: expected {expected}, found {shown}.")
@@ -67,7 +67,7 @@ def write_container(
 ) -> None:
     """Write a header and arrays, and the checksum of both."""
     text = json.dumps(
-        {**header, "arrays": [describe_array(one) for one in arrays]},
+        {**header, "arrays": [describe_array(array) for array in arrays]},
         allow_nan=False,
         separators=(",", ":"),
     ).encode("ascii")
@@ -77,7 +77,7 @@ def write_container(
             f"the model's header must have at most {MAX_HEADER_BYTES} bytes, got {len(text)!r}: "
             "store long attributes as arrays."
         )
-    blocks = [array_bytes(one, ALIGNMENT) for one in arrays]
+    blocks = [array_bytes(array, ALIGNMENT) for array in arrays]
     size = PREAMBLE.size + len(text) + sum(map(len, blocks)) + CHECKSUM_BYTES
     checksum = sha256()
     for piece in (PREAMBLE.pack(MAGIC, version, len(text), size), text, *blocks):
@@ -141,7 +141,7 @@ def _check_preamble(
 
 
 def _parse_header(text: bytes, name: str) -> dict[str, Any]:
-    """Read the JSON, which holds no key twice and no number beyond floats."""
+    """Read the JSON, which must have no key twice and no NaN."""
     try:
         header = json.loads(
             text.decode("ascii"), object_pairs_hook=_unique_keys, parse_constant=_refuse_constant
@@ -156,7 +156,7 @@ def _parse_header(text: bytes, name: str) -> dict[str, Any]:
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object of JSON, unless a key is there twice."""
+    """Return an object of JSON, or raise if a key is there twice."""
     values = dict(pairs)
     if len(values) < len(pairs):
         raise ValueError("a key that is there twice")
@@ -164,23 +164,23 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _refuse_constant(word: str) -> NoReturn:
-    """Refuse what JSON does not have."""
+    """Raise for NaN and infinity, which JSON does not have."""
     raise ValueError(word)
 
 
 def _parse_arrays(
     header: dict[str, Any], data: bytes, place: int, name: str
 ) -> tuple[list[NDArray[Any]], list[int]]:
-    """Read the arrays that the header names, which fill the file to the checksum."""
+    """Read the arrays of the header, which must fill the file up to the checksum."""
     described = header.pop("arrays", None)
     if not isinstance(described, list):
         fail(name, PREAMBLE.size, "a list of 'arrays' in the header", described)
     inner = memoryview(data)[: len(data) - CHECKSUM_BYTES]
     arrays: list[NDArray[Any]] = []
     positions: list[int] = []
-    for one in described:
+    for entry in described:
         try:
-            array, n_bytes = read_array(one, inner[place:])
+            array, n_bytes = read_array(entry, inner[place:])
         except ValueError as error:
             fail(name, place, f"array {len(arrays)} of the header", str(error))
         arrays.append(array)
@@ -192,7 +192,7 @@ def _parse_arrays(
 
 
 def describe_array(array: NDArray[Any]) -> dict[str, Any]:
-    """Return what a header says of an array.
+    """Return the entry of an array in the header.
 
     Examples
     --------
@@ -227,7 +227,7 @@ def read_array(described: Any, data: memoryview) -> tuple[NDArray[Any], int]:
 
 
 def _plain(array: NDArray[Any]) -> NDArray[Any]:
-    """Return an array as it is stored, if it can be."""
+    """Return an array in the form that is stored, or raise if there is none."""
     if array.dtype.kind == "O":
         array = _objects_to_text(array)
     plain = array.astype(array.dtype.newbyteorder("<"), copy=False)
@@ -251,7 +251,7 @@ def _objects_to_text(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def _is_fortran(array: NDArray[Any]) -> bool:
-    """Tell whether the first index runs fastest: sums of products keep their bits only so."""
+    """Return whether an array is in Fortran order, which is kept: sums depend on it."""
     return bool(array.flags.f_contiguous and not array.flags.c_contiguous)
 
 
@@ -274,7 +274,7 @@ def _check_description(described: Any) -> tuple[np.dtype[Any], list[int], Any, b
 
 
 def _check_elements(flat: NDArray[Any]) -> None:
-    """Refuse bytes that are no truth value or no character."""
+    """Raise for bytes that are no boolean or no character."""
     if flat.dtype.kind == "b" and flat.view(np.uint8).max(initial=0) > 1:
         raise ValueError("a truth value other than 0 and 1")
     if flat.dtype.kind == "U" and flat.view("<u4").max(initial=0) > LAST_CHARACTER:

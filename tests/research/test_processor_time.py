@@ -3,7 +3,7 @@
 import pytest
 
 from limes._core import thread_count
-from limes.research.measure import TimingBudget, limit_threads, parse_threads
+from limes.research.processor_time import TimingBudget, limit_threads, parse_threads
 
 
 def test_a_limit_of_one_thread_holds_for_limes_too():

@@ -9,8 +9,8 @@ from sklearn.svm import SVC
 from limes.agf import AGFClassifier, KernelDensityClassifier
 from limes.libsvm import LibsvmClassifier
 from limes.libsvm.training import liblinear_classifier, standardizer
-from limes.model.container import write_container
-from limes.source_file import is_source, read_source, write_source
+from limes.model.file_layout import write_container
+from limes.saved_source import is_source, read_source, write_source
 from limes.sources.svm import svm_from_sklearn
 
 

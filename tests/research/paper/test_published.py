@@ -10,7 +10,7 @@ from sklearn.svm import SVC
 from limes import accelerate, datasets
 from limes.libsvm.training import standardizer
 from limes.research.paper.plan import has_split_per_trial
-from limes.research.paper.printed import find_printed, printed
+from limes.research.paper.published import find_printed, printed
 from limes.scores import uncertainty_coefficient
 
 TABLES = {

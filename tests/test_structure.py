@@ -1,0 +1,57 @@
+"""The shape of the code base: what is where, and how large it may become."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+import limes
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = Path(limes.__file__).parent
+MODULES = sorted(PACKAGE.rglob("*.py"))
+CPP = sorted([*ROOT.glob("core/*.?pp"), *ROOT.glob("bindings/*.?pp")])
+MAX_FUNCTION_LINES = 60
+MAX_MODULE_LINES = 720
+
+
+def functions(path):
+    """Yield the functions of a file with their lines of code, docstrings left out."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.FunctionDef):
+            start = (
+                node.body[1].lineno if ast.get_docstring(node) and node.body[1:] else node.lineno
+            )
+            yield node.name, node.end_lineno - start + 1
+
+
+def test_the_number_of_files_is_limited():
+    assert len(MODULES) <= 125
+    assert len(CPP) <= 30
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_functions_and_modules_fit_on_a_screen_and_in_a_head(path):
+    assert len(path.read_text().splitlines()) <= MAX_MODULE_LINES
+    long = {name: lines for name, lines in functions(path) if lines > MAX_FUNCTION_LINES}
+    assert not long
+
+
+def test_only_the_bindings_know_nanobind():
+    named = [path for path in ROOT.glob("core/**/*.?pp") if "nanobind" in path.read_text()]
+    assert not named
+
+
+def test_no_stage_of_the_fit_names_a_class_of_source():
+    classes = set()
+    for path in (PACKAGE / "sources").glob("*.py"):
+        tree = ast.parse(path.read_text())
+        names = {node.name for node in tree.body if isinstance(node, ast.ClassDef)}
+        classes |= names | {"SVC", "NuSVC", "GaussianProcessClassifier", "LibsvmClassifier"}
+    # What every source is, and what wraps any of them.
+    classes -= {"Source", "MulticlassSource", "SourceContext", "ShiftedSource", "Shifted"}
+    classes -= {"RescaledSource"}
+    pattern = re.compile(rf"\b({'|'.join(sorted(classes))})\b")
+    for path in (PACKAGE / "fit").glob("*.py"):
+        assert not pattern.findall(path.read_text()), path.name
