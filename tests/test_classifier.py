@@ -465,9 +465,9 @@ class TestBadInput:
             accelerate(model, moons[0])
 
     def test_a_function_without_a_value_is_refused(self, moons):
-        with pytest.raises(ValueError, match="decision value nan"):
+        with pytest.raises(ValueError, match="finite decision values, got nan"):
             accelerate(lambda rows: np.full(len(rows), np.nan), moons[0])
-        with pytest.raises(ValueError, match="score nan"):
+        with pytest.raises(ValueError, match="finite scores, got nan"):
             accelerate(lambda rows: np.full(len(rows), np.nan), moons[0], scheme="shared")
 
     def test_what_is_no_classifier_is_refused(self, moons):
