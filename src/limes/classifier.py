@@ -224,7 +224,8 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             Two classes: positive for the second; its hyperbolic tangent is the difference in
             probability. More: the logarithm of each class's probability.
         """
-        return self.model_.decision_function(self._check_rows(X), n_jobs=self.n_jobs)
+        rows = self._check_rows(X)
+        return self.model_.decision_function(rows, n_jobs=self.n_jobs)
 
     def predict_proba(self, X: ArrayLike) -> Array:
         """Return the probability of each class.
@@ -239,7 +240,8 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         ndarray of shape (n_rows, n_classes)
             In the order of ``classes_``; the largest is that of the predicted class.
         """
-        return self.model_.predict_proba(self._check_rows(X), n_jobs=self.n_jobs)
+        rows = self._check_rows(X)
+        return self.model_.predict_proba(rows, n_jobs=self.n_jobs)
 
     def predict(self, X: ArrayLike) -> Labels:
         """Predict the class of each row.
@@ -254,7 +256,8 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         ndarray of shape (n_rows,)
             One of ``classes_`` for each row.
         """
-        return self.model_.predict(self._check_rows(X), n_jobs=self.n_jobs)
+        rows = self._check_rows(X)
+        return self.model_.predict(rows, n_jobs=self.n_jobs)
 
     def predictor(self) -> Callable[[Any], Any]:
         """Return a function that predicts one row at a time, for real-time use.
