@@ -22,7 +22,7 @@ from limes.fit.config import FitOptions, Limits
 from limes.fit.pipeline import fit_model
 from limes.fit.synthetic import rows_from_training_rows
 from limes.model.file import load_model, save_model
-from limes.model.model import Candidate, FitInfo, Model, scheme_index
+from limes.model.model import Candidate, FitInfo, Model, is_plain_rows, scheme_index
 from limes.model.schemes import SCHEMES, Scheme
 from limes.old_names import refuse_old_name
 from limes.report import ComparedModel, Comparison, compare, pickled_size
@@ -462,14 +462,8 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     def _is_plain(self, X: Any) -> bool:
         """Return whether rows need no checks by scikit-learn, which take longer than one row."""
-        return (
-            type(X) is np.ndarray
-            and X.dtype in (np.float32, np.float64)
-            and X.ndim == 2
-            and X.shape[1] == self.n_features_in_
-            and X.shape[0] > 0
-            and not hasattr(self, "feature_names_in_")
-        )
+        has_names = "feature_names_in_" in self.__dict__
+        return not has_names and is_plain_rows(X, self.n_features_in_) and X.shape[0] > 0
 
     def _predict_by_source(self, rows: Any) -> Labels:
         """Return the source's labels; it may be a function of rows."""
