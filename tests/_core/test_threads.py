@@ -10,7 +10,7 @@ import pytest
 from numpy.testing import assert_array_equal
 from threadpoolctl import threadpool_limits
 
-from limes._core import Classifier, thread_count
+from limes._core import Classifier, hardware, thread_count
 from tests._core.reference import random_spec
 
 
@@ -96,3 +96,28 @@ def test_the_environment_limits_the_count(variable):
         check=True,
     )
     assert answer.stdout.strip() == "1"
+
+
+@pytest.fixture
+def without_joblib(monkeypatch):
+    """An environment with NumPy alone."""
+    for name in ("joblib", "joblib.parallel", "sklearn.utils._openmp_helpers"):
+        monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+
+
+@pytest.mark.parametrize(("n_jobs", "expected"), [(None, 1), (1, 1), (-1, None), (10_000, None)])
+def test_threads_are_counted_without_joblib_too(without_joblib, n_jobs, expected):
+    n_processors = len(os.sched_getaffinity(0))
+    assert thread_count(n_jobs) == (n_processors if expected is None else expected)
+
+
+def test_the_limit_of_openmp_holds_without_joblib_too(without_joblib, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    assert thread_count(-1) == 1
+
+
+def test_a_level_that_does_not_exist_is_refused(monkeypatch):
+    monkeypatch.setenv(hardware.VARIABLE, "abacus")
+    with pytest.raises(ImportError, match=r"LIMES_SIMD must be one of .* got 'abacus'"):
+        hardware._choose_level()

@@ -56,15 +56,18 @@ class TestRoundTrip:
         assert again.cost_ == fast.cost_
         assert np.isnan(again.agreement_)
 
-    def test_an_even_scaling_is_taken_out(self, tmp_path):
+    @pytest.mark.parametrize("is_turned", [True, False])
+    def test_an_even_scaling_is_taken_out(self, tmp_path, is_turned):
         """Shifted, turned and scaled rows have the same nearest points."""
         X = blobs(3, 3)[0]
+        shift = np.array([3.0, -2.0, 1.0])
         turn = np.linalg.qr(np.random.default_rng(0).normal(size=(3, 3)))[0]
+        turned, scaled = AffineMap(shift, 0.5 * turn), AffineMap.scaling(shift, np.full(3, 0.5))
         maps = [
             BorderMap.from_borders(
                 points=np.random.default_rng(seed).normal(size=(9, 3)),
                 normals=np.random.default_rng(seed + 5).normal(size=(9, 3)),
-                preprocessing=AffineMap(np.array([3.0, -2.0, 1.0]), 0.5 * turn),
+                preprocessing=turned if is_turned else scaled,
             )
             for seed in range(3)
         ]

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
@@ -26,6 +27,7 @@ from limes.model.file_layout import (
     describe_array,
     parse_container,
     read_array,
+    write_container,
 )
 from limes.model.schemes import PairwiseScheme
 from tests.export.cases import (
@@ -276,6 +278,21 @@ class TestOldVersions:
         message = refusal(tmp_path / "m.limes", change_header(data, change))
         assert found in message
 
+    def test_a_sparse_matrix_of_version_1_that_mixes_features_becomes_dense(self, tmp_path):
+        """A column transformer with a projection inside was stored in compressed rows."""
+        data = (DATA / "version_1.limes").read_bytes()
+        header = json.loads(header_text(data))
+        step = header["scheme"]["fields"]["maps"]["before"][0]
+        arrays = parse_container(data, "m", versions=(1,)).arrays
+        arrays[step["data"]] = np.array([2.0, 1.0, 0.5, 3.0])
+        arrays[step["indices"]] = np.array([0, 1, 1, 2], dtype=np.int32)
+        arrays[step["indptr"]] = np.array([0, 2, 3, 4], dtype=np.int32)
+        header.pop("arrays")
+        with (tmp_path / "m.limes").open("wb") as stream:
+            write_container(stream, header, arrays, version=1)
+        again = load_model(tmp_path / "m.limes").scheme.maps[0].preprocessing
+        assert_array_equal(again.matrix, [[2.0, 1.0, 0.0], [0.0, 0.5, 0.0], [0.0, 0.0, 3.0]])
+
     def test_an_unknown_float_of_version_1_is_nan(self, tmp_path):
         data = (DATA / "version_1.limes").read_bytes()
         nan = {"kind": "float", "text": "nan"}
@@ -474,6 +491,9 @@ class TestHostileHeader:
             (lambda h: h["scheme"]["maps"].update(preprocessing=[1]), "an affine map"),
             (lambda h: h["scheme"]["maps"]["preprocessing"][0].pop("shift"), "'shift'"),
             (lambda h: h["scheme"]["maps"]["preprocessing"][0].pop("columns"), "'columns'"),
+            (lambda h: h["scheme"]["maps"]["preprocessing"][0].update(matrix=3), "'matrix'"),
+            (lambda h: h["scheme"]["maps"]["preprocessing"][0].update(shift=3), "affine map of"),
+            (lambda h: h["scheme"]["maps"]["preprocessing"][0].update(scale=3), "as many columns"),
             (lambda h: h.pop("info"), "'info'"),
             (lambda h: h["info"].pop("agreement"), "'info'"),
             (lambda h: h["info"].update(later=1), "'info'"),
@@ -527,6 +547,27 @@ class TestHostileHeader:
         line = BorderMap(np.eye(3), np.ones((3, 1, 3)), np.ones((3, 1)), step)
         save_model(Model(PairwiseScheme((line,), 2), np.arange(2), 3), tmp_path / "m.limes")
         with pytest.raises(ValueError, match="expected columns below 3"):
+            limes.load(tmp_path / "m.limes")
+
+    def test_a_scheme_that_files_do_not_know_is_not_written(self, tmp_path):
+        class Other(PairwiseScheme):
+            pass
+
+        model = two_classes(np.arange(2))
+        with pytest.raises(TypeError, match=r"a model file holds the schemes .* got Other"):
+            save_model(replace(model, scheme=Other(model.scheme.maps, 2)), tmp_path / "m.limes")
+        assert not os.listdir(tmp_path)
+
+    def test_as_many_labels_as_classes_are_needed(self, tmp_path):
+        save_model(two_classes(np.arange(3)), tmp_path / "m.limes")
+        with pytest.raises(ValueError, match="expected 2 labels, at least two"):
+            limes.load(tmp_path / "m.limes")
+
+    def test_a_matrix_has_a_row_for_each_feature(self, tmp_path):
+        step = AffineMap(np.zeros(2), np.ones((3, 2)))
+        line = BorderMap(np.eye(2), np.ones((2, 1, 2)), np.ones((2, 1)), step)
+        save_model(Model(PairwiseScheme((line,), 2), np.arange(2), 2), tmp_path / "m.limes")
+        with pytest.raises(ValueError, match="expected a matrix of 2 rows"):
             limes.load(tmp_path / "m.limes")
 
     def test_labels_are_numbers(self, tmp_path):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA, IncrementalPCA, TruncatedSVD
 from sklearn.feature_selection import VarianceThreshold
 from sklearn.pipeline import make_pipeline
@@ -34,6 +35,10 @@ LINEAR = {
     "svd": TruncatedSVD(3),
     "paper": make_pipeline(VarianceThreshold(), StandardScaler()),
     "scaled-pca": make_pipeline(StandardScaler(), PCA(4), StandardScaler()),
+    "columns": ColumnTransformer(
+        [("a", StandardScaler(), [0, 2]), ("b", "passthrough", [5]), ("c", "drop", [1])]
+    ),
+    "columns-pca": ColumnTransformer([("a", PCA(2), [0, 1, 2]), ("b", MinMaxScaler(), [4, 5])]),
     "nested": make_pipeline(make_pipeline(MinMaxScaler(), "passthrough"), PCA(2), MinMaxScaler()),
 }
 
