@@ -39,8 +39,8 @@ double* read_output(const ArrayView& view, const std::vector<size_t>& shape) {
 
 class RbfVectors {
 public:
-    RbfVectors(nb::handle vectors, double gamma, const std::string& cpu)
-        : kernel_(choose_level(cpu).sums),
+    RbfVectors(nb::handle vectors, double gamma, const std::string& level)
+        : kernel_(choose_level(level).sums),
           packed_(read_vectors(ArrayView(vectors, "vectors"), gamma, kernel_.layout)) {}
 
     size_t n_features() const { return packed_.n_features(); }

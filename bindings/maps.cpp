@@ -45,7 +45,7 @@ void read_groups(nb::handle item, size_t n_search, MapArrays& map) {
     map.constant = nb::cast<double>(parts[3]);
     for (size_t i = 0; i < map.points.size(); ++i)
         if (!(map.squares[i % n_search] > 0) && map.points[i] != 0)
-            squares.fail_value("must be above zero where a point has a weight");
+            squares.fail_value("must be above zero where a point is not zero");
 }
 
 // (base, local): slopes = base + local @ projection', which is cheaper if many are blended.
@@ -60,9 +60,9 @@ void read_factors(nb::handle item, const ModelArrays& model, MapArrays& map) {
 MapArrays read_map(nb::handle item, const ModelArrays& model) {
     const nb::tuple parts = nb::cast<nb::tuple>(item);
     require(parts.size() == 6,
-            "each map must be (weights, biases, functions, offsets, groups, factors)");
-    const ArrayView points(parts[0], "weights"), biases(parts[1], "biases");
-    const ArrayView slopes(parts[2], "functions"), offsets(parts[3], "offsets");
+            "each map must be (points, biases, slopes, offsets, groups, factors)");
+    const ArrayView points(parts[0], "points"), biases(parts[1], "biases");
+    const ArrayView slopes(parts[2], "slopes"), offsets(parts[3], "offsets");
     if (biases.dimensions() != 1)
         biases.fail_value("must have one dimension, got " + biases.shape());
     if (offsets.dimensions() != 2)
@@ -121,8 +121,8 @@ ModelArrays read_model(nb::handle center, nb::handle maps, nb::handle projection
 }
 
 void make_maps(Maps* place, nb::handle center, nb::handle maps, nb::handle projection,
-               ptrdiff_t blend, bool is_double, nb::handle pairs, const std::string& cpu) {
-    const SimdLevel& level = choose_level(cpu);
+               ptrdiff_t blend, bool is_double, nb::handle pairs, const std::string& level_name) {
+    const SimdLevel& level = choose_level(level_name);
     new (place) Maps(read_model(center, maps, projection, blend, pairs), is_double, level);
 }
 
@@ -163,7 +163,7 @@ void decide(const Maps& maps, nb::handle X, nb::handle out, ptrdiff_t n_threads)
 const int32_t* read_map_numbers(const Maps& maps, const ArrayView& view, size_t n_rows) {
     view.require_type(view.is_int32(), "int32");
     if (view.dimensions() != 2 || view.extent(0) != n_rows)
-        view.fail_value("must have shape (" + std::to_string(n_rows) + ", n_slots), got " +
+        view.fail_value("must have shape (" + std::to_string(n_rows) + ", n_selected), got " +
                         view.shape());
     view.require_contiguous();
     const int32_t* numbers = static_cast<const int32_t*>(view.data());

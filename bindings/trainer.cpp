@@ -90,7 +90,7 @@ double train(nb::handle rows, nb::handle targets, nb::handle weights, nb::handle
              nb::handle components, nb::handle points, nb::handle slopes, nb::handle offsets,
              nb::handle base_slopes, nb::handle base_offsets, size_t n_blended, float radius,
              size_t n_epochs, size_t n_batch, std::array<float, 4> rates, float weight_decay,
-             uint64_t seed, const std::string& cpu) {
+             uint64_t seed, const std::string& level) {
     const ArrayView x(rows, "rows"), t(targets, "targets"), w(weights, "weights");
     const ArrayView a(anchors, "anchors");
     const ParameterViews parameters(
@@ -101,7 +101,7 @@ double train(nb::handle rows, nb::handle targets, nb::handle weights, nb::handle
     job.local_rate = rates[0], job.point_rate = rates[1], job.base_rate = rates[2];
     job.component_rate = rates[3];
     job.weight_decay = weight_decay, job.seed = seed;
-    const Trainer& trainer = choose_level(cpu).trainer;
+    const Trainer& trainer = choose_level(level).trainer;
     std::vector<float> workspace(trainer.workspace_size(job), 0.0f);
     std::vector<uint32_t> order(job.n_rows);
     const nb::gil_scoped_release release;
@@ -113,7 +113,7 @@ double loss_and_gradient(nb::handle rows, nb::handle targets, nb::handle weights
                          nb::handle anchors, nb::handle components, nb::handle points,
                          nb::handle slopes, nb::handle offsets, nb::handle base_slopes,
                          nb::handle base_offsets, size_t n_blended, float radius,
-                         nb::tuple gradients, const std::string& cpu) {
+                         nb::tuple gradients, const std::string& level) {
     const ArrayView x(rows, "rows"), t(targets, "targets"), w(weights, "weights");
     const ArrayView a(anchors, "anchors");
     const ParameterViews parameters(
@@ -123,7 +123,7 @@ double loss_and_gradient(nb::handle rows, nb::handle targets, nb::handle weights
             "gradients must be (components, points, slopes, offsets, base_slopes, base_offsets)");
     const ParameterViews gradient(
         {gradients[0], gradients[1], gradients[2], gradients[3], gradients[4], gradients[5]}, true);
-    const Trainer& trainer = choose_level(cpu).trainer;
+    const Trainer& trainer = choose_level(level).trainer;
     std::vector<float> workspace(trainer.workspace_size(job), 0.0f);
     std::vector<uint32_t> order(job.n_rows);
     return trainer.loss_and_gradient(job, gradient.read(job), workspace.data(), order.data());

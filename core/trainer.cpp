@@ -5,6 +5,10 @@
 namespace limes {
 namespace {
 
+// Below these sums of weights, points are equally near: they get equal weights, and no gradient
+// passes through the weights.
+constexpr float min_total_weight = 1e-12f, min_total_for_gradient = 1e-6f;
+
 constexpr float warm_up_share = 0.05f;  // of all steps
 
 // xoroshiro128+, seeded by splitmix64.
@@ -99,7 +103,7 @@ float find_blend_weights(Workspace& workspace) {
     for (size_t j = 0; j < n; ++j)
         total += workspace.weights[j] = workspace.near_scores[n] - workspace.near_scores[j];
     for (size_t j = 0; j < n; ++j)
-        workspace.weights[j] = total > 1e-12f ? workspace.weights[j] / total : 1.0f / n;
+        workspace.weights[j] = total > min_total_weight ? workspace.weights[j] / total : 1.0f / n;
     return total;
 }
 
@@ -231,7 +235,7 @@ void accumulate_gradient(Workspace& workspace, size_t row, float total) {
         add_function_gradient(workspace, j, workspace.weights[j]);
     }
     if (job.parameters.components) find_row_gradient(workspace, feature_gradient);
-    if (job.n_blended > 1 && total > 1e-6f)
+    if (job.n_blended > 1 && total > min_total_for_gradient)
         add_point_gradient(workspace, workspace.search(row),
                            job.parameters.components ? feature_gradient : nullptr, total,
                            mean_weight_gradient);

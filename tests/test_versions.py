@@ -5,14 +5,14 @@ from importlib import util
 import pytest
 
 from limes._core import hardware, simd_level, simd_levels
-from limes.versions import machine, package_versions, show_versions, versions
+from limes.versions import computer, package_versions, show_versions, versions
 
 
 def test_the_simd_level_is_printed(capsys):
     show_versions()
     assert versions()["SIMD level"] == simd_level()
     assert f"SIMD level: {simd_level()}\n" in capsys.readouterr().out
-    assert machine().endswith(simd_level())
+    assert computer().endswith(simd_level())
 
 
 @pytest.mark.parametrize("level", simd_levels())

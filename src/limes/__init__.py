@@ -1,4 +1,4 @@
-"""Makes slow kernel classifiers fast: a piecewise-linear classifier with the same answers."""
+"""Makes slow kernel classifiers fast: a piecewise-linear classifier with nearly the same labels."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -36,7 +36,7 @@ __all__ = [
 ]
 __version__ = "0.1.0"
 
-# Where each public name lives. It is imported when it is first asked for: importing scikit-learn
+# Where each public name lives. It is imported on first use: importing scikit-learn
 # takes a second or more, which `limes --help` need not wait for.
 PLACES = {
     "AGFClassifier": "limes.agf",

@@ -54,12 +54,12 @@ def _version(name: str) -> str:
         return "not installed"
 
 
-def machine() -> str:
+def computer() -> str:
     """Return the processor, the number of its cores, and the SIMD level.
 
     Examples
     --------
-    >>> machine()  # doctest: +SKIP
+    >>> computer()  # doctest: +SKIP
     'AMD EPYC, 2 processors, avx2'
     """
     return f"{_processor()}, {cpu_count()} processors, {simd_level()}"

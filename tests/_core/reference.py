@@ -92,7 +92,7 @@ def nearly_nearest(spec, X, dtype, index=0):
     return every - bound <= limit
 
 
-def rounded_nearest(spec, X, dtype, path):
+def rounded_nearest(spec, X, dtype, level):
     """The nearest point by scores rounded as the core rounds them, operation by operation.
 
     The first of equal scores: where two points are as near as rounding can tell, this says which.
@@ -104,16 +104,16 @@ def rounded_nearest(spec, X, dtype, path):
     for k in range(len(center)):
         biases -= shift[k] * weights[:, k]
     rows = (X - center.astype(np.promote_types(X.dtype, dtype))).astype(dtype)
-    subtract = (_subtract_fused if is_fused(path) else _subtract_plainly)[dtype]
+    subtract = (_subtract_fused if is_fused(level) else _subtract_plainly)[dtype]
     chain = np.repeat(biases.astype(dtype)[None], len(X), axis=0)
     for k, column in enumerate(weights.astype(dtype).T):
         chain = subtract(rows[:, k, None], column, chain)
     return np.argmin(chain, axis=1)
 
 
-def is_fused(path):
+def is_fused(level):
     """Whether a path rounds a product and its sum once: all but plain x86-64 can."""
-    return path != "generic" or platform.machine() in ("aarch64", "arm64")
+    return level != "generic" or platform.machine() in ("aarch64", "arm64")
 
 
 def _subtract_twice(a, b, c):

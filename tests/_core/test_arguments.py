@@ -1,4 +1,4 @@
-"""Bad input ends in an exception that says what to do, never in memory of someone else."""
+"""Bad input ends in an exception that says what to do, never in an invalid memory access."""
 
 import ctypes
 import os
@@ -173,7 +173,7 @@ def test_parts_with_too_few_dimensions_raise(part):
         (np.zeros(3), [parts()], {"blend": 0}, "blend must be at least 1"),
         (np.zeros(3), [parts()], {"projection": np.zeros((2, 3))}, "projection must have shape"),
         (np.zeros(3), [parts()], {"projection": np.zeros((3, 0))}, "projection must have shape"),
-        (np.zeros(3), [parts()], {"projection": np.zeros((3, 2))}, "weights must have shape"),
+        (np.zeros(3), [parts()], {"projection": np.zeros((3, 2))}, "points must have shape"),
         (np.zeros(3), [parts()], {"pairs": [[0, 1]]}, "one linear function"),
         (np.zeros(3), [parts(n_values=1)], {"pairs": [[0, 1, 2]]}, "pairs must have shape"),
         (np.zeros(3), [parts(n_values=1)], {"pairs": [[0, -1]]}, "pairs must hold class numbers"),
@@ -231,10 +231,10 @@ def run_python(code, **variables):
     )
 
 
-@pytest.mark.parametrize("path", simd_levels())
-def test_the_environment_forces_a_level(path):
+@pytest.mark.parametrize("level", simd_levels())
+def test_the_environment_forces_a_level(level):
     code = "from limes import _core; print(_core.simd_level())"
-    assert run_python(code, LIMES_SIMD=path).stdout.strip() == path
+    assert run_python(code, LIMES_SIMD=level).stdout.strip() == level
 
 
 @pytest.mark.parametrize(

@@ -47,9 +47,9 @@ def classifier(request):
 
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("double", [False, True])
-def test_every_path_names_the_same_classes(rule, double):
+def test_every_level_names_the_same_classes(rule, double):
     X = np.random.default_rng(0).normal(size=(500, 3))
-    answers = [RULES[rule](level=path, double=double).classify(X) for path in simd_levels()]
+    answers = [RULES[rule](level=level, double=double).classify(X) for level in simd_levels()]
     for answer in answers[1:]:
         assert_array_equal(answer, answers[0])
 

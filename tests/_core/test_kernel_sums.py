@@ -1,4 +1,4 @@
-"""Sums of Gaussian kernels, on every compiled path, against the definition in NumPy."""
+"""Sums of Gaussian kernels, on every SIMD level, against the definition in NumPy."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from scipy.spatial.distance import cdist
 
 from limes._core import RbfVectors, simd_levels
 
-PATHS = simd_levels()
+LEVELS = simd_levels()
 
 
 def kernels(X, vectors, gamma):
@@ -19,14 +19,14 @@ def gradients(X, vectors, gamma, weights):
     return 2 * gamma * (weighted @ vectors - weighted.sum(axis=1)[:, None] * X)
 
 
-@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("n_vectors", [1, 3, 64, 65, 500])
 @pytest.mark.parametrize("n_features", [1, 2, 7, 40, 500])
-def test_sums_and_gradients_follow_their_definition(path, n_vectors, n_features):
+def test_sums_and_gradients_follow_their_definition(level, n_vectors, n_features):
     rng = np.random.default_rng(n_vectors + n_features)
     X, vectors = rng.normal(size=(50, n_features)), rng.normal(size=(n_vectors, n_features))
     weights = rng.normal(size=(n_vectors, 5))
-    ready = RbfVectors(vectors, 0.7 / n_features, level=path)
+    ready = RbfVectors(vectors, 0.7 / n_features, level=level)
     expected = kernels(X, vectors, 0.7 / n_features)
     size = expected @ np.abs(weights)
     assert np.all(np.abs(ready.sums(X, weights) - expected @ weights) <= 1e-13 * size)
@@ -36,22 +36,22 @@ def test_sums_and_gradients_follow_their_definition(path, n_vectors, n_features)
     assert_allclose(slopes, exact, rtol=1e-10, atol=1e-12 * size.max())
 
 
-@pytest.mark.parametrize("path", PATHS)
-def test_the_exponential_is_right_from_one_to_nothing(path):
+@pytest.mark.parametrize("level", LEVELS)
+def test_the_exponential_is_right_from_one_to_nothing(level):
     distances = np.concatenate([np.linspace(0, 40, 2001), np.linspace(40, 900, 997)])
-    values = RbfVectors([[0.0]], 1.0, level=path).sums(np.sqrt(distances)[:, None], [[1.0]])[:, 0]
+    values = RbfVectors([[0.0]], 1.0, level=level).sums(np.sqrt(distances)[:, None], [[1.0]])[:, 0]
     expected = np.exp(-(np.sqrt(distances) ** 2))
     assert_allclose(values, np.where(expected < 1e-307, 0.0, expected), rtol=3e-13, atol=1e-307)
     near = np.sqrt(np.linspace(0, 1, 1001))[:, None]
-    values = RbfVectors([[0.0]], 1.0, level=path).sums(near, [[1.0]])[:, 0]
+    values = RbfVectors([[0.0]], 1.0, level=level).sums(near, [[1.0]])[:, 0]
     assert_allclose(values, np.exp(-(near[:, 0] ** 2)), rtol=4.5e-16)
 
 
-@pytest.mark.parametrize("path", PATHS)
-def test_rows_far_from_zero_lose_no_digits(path):
+@pytest.mark.parametrize("level", LEVELS)
+def test_rows_far_from_zero_lose_no_digits(level):
     rng = np.random.default_rng(1)
     X, vectors = 1e6 + rng.normal(size=(30, 4)), 1e6 + rng.normal(size=(90, 4))
-    values = RbfVectors(vectors, 0.5, level=path).sums(X, np.ones((90, 1)))[:, 0]
+    values = RbfVectors(vectors, 0.5, level=level).sums(X, np.ones((90, 1)))[:, 0]
     assert_allclose(values, kernels(X, vectors, 0.5).sum(axis=1), rtol=1e-8)
 
 

@@ -1,4 +1,4 @@
-"""The nearest point, on every compiled path, against the definition in NumPy."""
+"""The nearest point, on every SIMD level, against the definition in NumPy."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ from tests._core.reference import (
     small_integers,
 )
 
-PATHS = simd_levels()
+LEVELS = simd_levels()
 
 
 def far_from_zero(rng, spec, X):
@@ -74,38 +74,38 @@ def test_random_maps_give_the_nearest_point_of_the_definition_on_every_path(
         allowed = nearly_nearest(spec, X, dtype)
         expected = np.argmax(allowed, axis=1)
         is_close = allowed.sum(axis=1) > 1
-        for path in PATHS:
+        for level in LEVELS:
             # Where no rounding can matter the point is given; elsewhere every rounding counts.
-            expected[is_close] = rounded_nearest(spec, X[is_close], dtype, path)
+            expected[is_close] = rounded_nearest(spec, X[is_close], dtype, level)
             assert np.all(allowed[np.arange(len(X)), expected])
-            assert_array_equal(spec.build(level=path, double=double).nearest(rows), expected)
+            assert_array_equal(spec.build(level=level, double=double).nearest(rows), expected)
         if is_exact:
             assert_array_equal(expected, definition.nearest(spec, X))
 
 
-@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("double", [False, True])
 @pytest.mark.parametrize("shape", [(700, 33), (1030, 3), (5, 1000), (300, 641), (2000, 2)])
-def test_large_maps_of_integers_give_the_lowest_index(path, double, shape):
+def test_large_maps_of_integers_give_the_lowest_index(level, double, shape):
     rng = np.random.default_rng(sum(shape))
     spec = random_spec(rng, *shape, draw=small_integers)
     X = small_integers(rng, (61, shape[1])).astype(np.float32)
-    chosen = spec.build(level=path, double=double).nearest(X)
+    chosen = spec.build(level=level, double=double).nearest(X)
     assert_array_equal(chosen, definition.nearest(spec, X))
 
 
-@pytest.mark.parametrize("path", PATHS)
-def test_equal_points_give_the_lowest_index(path):
+@pytest.mark.parametrize("level", LEVELS)
+def test_equal_points_give_the_lowest_index(level):
     weights = np.ones((40, 3))
     spec = definition.Spec(
         np.zeros(3), [(weights, np.full(40, 1.5), np.zeros((40, 1, 3)), np.zeros((40, 1)))]
     )
-    assert_array_equal(spec.build(level=path).nearest(np.ones((50, 3))), np.zeros(50))
+    assert_array_equal(spec.build(level=level).nearest(np.ones((50, 3))), np.zeros(50))
 
 
-@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("double", [False, True])
-def test_a_projection_moves_the_search_to_fewer_directions(path, double):
+def test_a_projection_moves_the_search_to_fewer_directions(level, double):
     rng = np.random.default_rng(8)
     for n_features, n_search in [(300, 7), (5, 5), (61, 32), (700, 400)]:
         projection = small_integers(rng, (n_features, n_search))
@@ -113,17 +113,17 @@ def test_a_projection_moves_the_search_to_fewer_directions(path, double):
             rng, log_uniform(rng, 200), n_features, draw=small_integers, projection=projection
         )
         X = spec.center + small_integers(rng, (70, n_features))
-        chosen = spec.build(level=path, double=double).nearest(X)
+        chosen = spec.build(level=level, double=double).nearest(X)
         assert_array_equal(chosen, definition.nearest(spec, X))
 
 
-@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("double", [False, True])
-def test_a_row_has_the_same_answer_alone_in_any_batch_and_layout(path, double):
+def test_a_row_has_the_same_answer_alone_in_any_batch_and_layout(level, double):
     rng = np.random.default_rng(5)
     for _ in range(20):
         spec = random_spec(rng, n_values=2)
-        maps = spec.build(level=path, double=double)
+        maps = spec.build(level=level, double=double)
         X = spec.center + rng.normal(size=(67, len(spec.center)))
         together = maps.nearest(X)
         assert_array_equal([maps.nearest(row[None])[0] for row in X], together)
@@ -145,12 +145,12 @@ def test_zero_rows_give_zero_answers():
     assert maps.decide(np.empty((0, 3))).shape == (0, 1)
 
 
-@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("blend", [1, 3])
-def test_a_row_with_a_nan_gets_point_0_and_nan_values(path, blend):
+def test_a_row_with_a_nan_gets_point_0_and_nan_values(level, blend):
     rng = np.random.default_rng(7)
     spec = random_spec(rng, 30, 6, n_values=2, blend=blend)
-    maps = spec.build(level=path)
+    maps = spec.build(level=level)
     X = rng.normal(size=(60, 6))
     expected = maps.decide(X)
     X[::7, 2] = np.nan
@@ -160,11 +160,11 @@ def test_a_row_with_a_nan_gets_point_0_and_nan_values(path, blend):
     assert_array_equal(maps.decide(X)[kept], expected[kept])
 
 
-@pytest.mark.parametrize("path", PATHS)
-def test_infinite_and_overflowing_rows_stay_in_bounds(path):
+@pytest.mark.parametrize("level", LEVELS)
+def test_infinite_and_overflowing_rows_stay_in_bounds(level):
     rng = np.random.default_rng(9)
     for blend in (1, 4):
-        maps = random_spec(rng, 30, 6, blend=blend).build(level=path)
+        maps = random_spec(rng, 30, 6, blend=blend).build(level=level)
         X = rng.choice([0.0, 1.0, np.inf, -np.inf, 1e308, np.nan], size=(200, 6))
         X[::9] = X[::9] == 0.0
         is_plain = np.all((X == 0) | (X == 1), axis=1)

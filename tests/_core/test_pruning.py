@@ -8,7 +8,7 @@ from limes._core import simd_levels
 from limes._core.predict import MIN_POINTS, cluster_points
 from tests._core.reference import Spec, normal, random_spec, small_integers
 
-PATHS = simd_levels()
+LEVELS = simd_levels()
 
 
 def clustered(rng, n_rows, n_features):
@@ -26,52 +26,52 @@ def distance_spec(points, *, scale=1.0, center=0.0):
     return Spec(np.full(n_features, float(center)), [(weights, biases, slopes, offsets)])
 
 
-def assert_grouping_changes_nothing(spec, X, path, double):
+def assert_grouping_changes_nothing(spec, X, level, double):
     weights, biases, _, _ = spec.maps[0]
     assert cluster_points(weights, biases) is not None
-    grouped = spec.build(level=path, double=double)
-    plain = spec.build(level=path, double=double, grouped=False)
+    grouped = spec.build(level=level, double=double)
+    plain = spec.build(level=level, double=double, grouped=False)
     assert_array_equal(grouped.nearest(X), plain.nearest(X))
     assert_array_equal(grouped.decide(X), plain.decide(X))
 
 
-@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("double", [False, True])
 @pytest.mark.parametrize("n_features", [1, 2, 5, 22])
-def test_groups_find_the_same_points(path, double, n_features):
+def test_groups_find_the_same_points(level, double, n_features):
     rng = np.random.default_rng(n_features)
     points = clustered(rng, 1500, n_features)
     X = np.vstack([clustered(rng, 1500, n_features), points + 0.01 * normal(rng, points.shape)])
-    assert_grouping_changes_nothing(distance_spec(points), X, path, double)
+    assert_grouping_changes_nothing(distance_spec(points), X, level, double)
 
 
-@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("double", [False, True])
-def test_groups_respect_ties_between_repeated_points(path, double):
+def test_groups_respect_ties_between_repeated_points(level, double):
     rng = np.random.default_rng(1)
     points = rng.integers(-8, 9, size=(2000, 3)).astype(float)
     X = rng.integers(-8, 9, size=(3000, 3)) + rng.choice([0.0, 0.5], size=(3000, 3))
-    assert_grouping_changes_nothing(distance_spec(points), X, path, double)
+    assert_grouping_changes_nothing(distance_spec(points), X, level, double)
 
 
-@pytest.mark.parametrize("path", PATHS)
-def test_groups_respect_the_rounding_of_rows_far_away(path):
+@pytest.mark.parametrize("level", LEVELS)
+def test_groups_respect_the_rounding_of_rows_far_away(level):
     rng = np.random.default_rng(2)
     points = clustered(rng, 1500, 4)
     spec = distance_spec(points + 1e6, center=1e6 + 0.3)
     X = np.vstack([1e6 + clustered(rng, 500, 4), 1e6 + 1e4 * normal(rng, (500, 4))])
-    assert_grouping_changes_nothing(spec, X, path, double=False)
-    assert_grouping_changes_nothing(spec, X.astype(np.float32), path, double=False)
+    assert_grouping_changes_nothing(spec, X, level, double=False)
+    assert_grouping_changes_nothing(spec, X.astype(np.float32), level, double=False)
 
 
-@pytest.mark.parametrize("path", PATHS)
-def test_groups_know_features_of_other_scales_and_without_weight(path):
+@pytest.mark.parametrize("level", LEVELS)
+def test_groups_know_features_of_other_scales_and_without_weight(level):
     rng = np.random.default_rng(3)
     scale = np.array([1e-3, 1.0, 50.0, 1.0])
     points = clustered(rng, 1500, 4) * scale
     points[:, 3] = 0.0
     X = clustered(rng, 1000, 4) * scale
-    assert_grouping_changes_nothing(distance_spec(points, scale=scale), X, path, double=False)
+    assert_grouping_changes_nothing(distance_spec(points, scale=scale), X, level, double=False)
 
 
 def test_the_metric_of_scaled_features_is_found():
@@ -84,13 +84,13 @@ def test_the_metric_of_scaled_features_is_found():
     assert abs(constant) < 1e-6
 
 
-@pytest.mark.parametrize("path", PATHS)
-def test_rows_that_are_nan_or_infinite_are_searched_as_without_groups(path):
+@pytest.mark.parametrize("level", LEVELS)
+def test_rows_that_are_nan_or_infinite_are_searched_as_without_groups(level):
     rng = np.random.default_rng(5)
     spec = distance_spec(clustered(rng, 1200, 3))
     X = clustered(rng, 600, 3)
     X[::50, 1] = rng.choice([np.nan, np.inf, -np.inf, 1e30], size=12)
-    grouped, plain = spec.build(level=path), spec.build(level=path, grouped=False)
+    grouped, plain = spec.build(level=level), spec.build(level=level, grouped=False)
     assert_array_equal(grouped.nearest(X), plain.nearest(X))
 
 

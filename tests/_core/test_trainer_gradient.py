@@ -79,7 +79,7 @@ class Problem:
             gradient[place] = (losses[0] - losses[1]) / (2 * step)
         return gradient
 
-    def native(self, path):
+    def native(self, level):
         """Return the loss and the gradients of the compiled trainer."""
         gradients = {
             name: None if array is None else np.full_like(array, np.nan)
@@ -94,7 +94,7 @@ class Problem:
             self.n_blended,
             RADIUS,
             tuple(gradients.values()),
-            path,
+            level,
         )
         return loss, gradients
 
@@ -109,11 +109,11 @@ SHAPES = [
 ]
 
 
-@pytest.mark.parametrize("path", simd_levels())
+@pytest.mark.parametrize("level", simd_levels())
 @pytest.mark.parametrize("shape", SHAPES)
-def test_the_loss_is_the_weighted_cross_entropy(path, shape):
+def test_the_loss_is_the_weighted_cross_entropy(level, shape):
     problem = Problem(*shape)
-    assert_allclose(problem.native(path)[0], problem.loss(problem.parameters), rtol=1e-5)
+    assert_allclose(problem.native(level)[0], problem.loss(problem.parameters), rtol=1e-5)
 
 
 @pytest.mark.parametrize("name", PARAMETERS)
@@ -123,8 +123,8 @@ def test_gradients_agree_with_central_differences(shape, name):
     if problem.parameters[name] is None:
         return
     expected = problem.differences(name)
-    for path in simd_levels():
-        assert_allclose(problem.native(path)[1][name], expected, rtol=1e-4, atol=2e-6)
+    for level in simd_levels():
+        assert_allclose(problem.native(level)[1][name], expected, rtol=1e-4, atol=2e-6)
 
 
 def test_gradients_must_be_arrays_like_the_parameters():

@@ -1,4 +1,4 @@
-"""Every task of the core once on every path, on small maps: what `make valgrind` runs."""
+"""Every task of the core once on every SIMD level, on small maps: what `make valgrind` runs."""
 
 import itertools
 
@@ -10,12 +10,12 @@ from tests._core import reference as definition
 from tests._core.reference import factored_spec, normal, random_spec, small_integers
 
 
-def check(path, double, blend, n_points, projection):
+def check(level, double, blend, n_points, projection):
     rng = np.random.default_rng(n_points)
     spec = random_spec(
         rng, n_points, 11, draw=small_integers, n_maps=2, blend=blend, projection=projection
     )
-    maps = spec.build(level=path, double=double, pairs=[[0, 1], [1, 2]])
+    maps = spec.build(level=level, double=double, pairs=[[0, 1], [1, 2]])
     map_numbers = rng.integers(-1, 2, size=(31, 2)).astype(np.int32)
     for dtype in (np.float32, np.float64):
         X = small_integers(rng, (31, 11)).astype(dtype)
@@ -38,9 +38,9 @@ def check_rule(classifier, X):
     assert classifier.label(X, np.array(["a", "b", "c"]))[1] == 3
 
 
-def check_rules(path, double, projection):
+def check_rules(level, double, projection):
     rng = np.random.default_rng(5)
-    options = {"level": path, "double": double, "projection": projection, "blend": 2}
+    options = {"level": level, "double": double, "projection": projection, "blend": 2}
     shared, pairs, forks = (
         random_spec(rng, 20, 11, draw=small_integers, n_maps=n, n_values=m, projection=projection)
         for n, m in ((1, 3), (3, 1), (2, 1))
@@ -54,28 +54,28 @@ def check_rules(path, double, projection):
         check_rule(Classifier(shared.build(**options), rule, **some), X)
 
 
-def check_groups(path, double):
+def check_groups(level, double):
     rng = np.random.default_rng(0)
     spec = random_spec(rng, 1100, 2, draw=small_integers)
     X = small_integers(rng, (60, 2))
-    chosen = spec.build(level=path, double=double).nearest(X)
+    chosen = spec.build(level=level, double=double).nearest(X)
     assert_array_equal(chosen, definition.nearest(spec, X))
 
 
-def check_factors(path, double):
+def check_factors(level, double):
     """Wide maps that share a part of their functions, dense and not."""
     rng = np.random.default_rng(7)
     for n_points, n_values in ((20, 2), (110, 1)):
         spec = factored_spec(rng, n_points, 30, 4, n_values=n_values)
-        maps, X = spec.build(level=path, double=double), normal(rng, (31, 30))
+        maps, X = spec.build(level=level, double=double), normal(rng, (31, 30))
         assert_allclose(maps.decide(X), definition.decide(spec, X), rtol=1e-2, atol=1e-3)
         assert_array_equal(maps.decide(X[:1]), maps.decide(X)[:1])
 
 
-def check_threads(path, double):
+def check_threads(level, double):
     """Enough work for a second thread."""
     rng = np.random.default_rng(6)
-    maps = random_spec(rng, 500, 30, draw=small_integers, blend=3).build(level=path, double=double)
+    maps = random_spec(rng, 500, 30, draw=small_integers, blend=3).build(level=level, double=double)
     X = small_integers(rng, (900, 30))
     assert_array_equal(maps.decide(X, n_threads=2), maps.decide(X))
     classifier = Classifier(maps)

@@ -109,7 +109,7 @@ def check_jobs(n_jobs: Any) -> None:
 
 
 def _inside_worker() -> bool:
-    """Whether a joblib worker runs this and no share of the processors was left to it.
+    """Return whether a joblib worker runs this and no share of the processors was left to it.
 
     Processes of loky get their share as ``OMP_NUM_THREADS``; threads get none.
     """

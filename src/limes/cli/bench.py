@@ -9,10 +9,10 @@ from limes.cli.main import add_command
 from limes.cli.terminal import show
 
 
-def add_parser(jobs: Any) -> None:
-    """Describe the job."""
+def add_parser(commands: Any) -> None:
+    """Add the command to the parser."""
     parser = add_command(
-        jobs,
+        commands,
         "bench",
         help="compare speed and skill with the methods that could be used instead",
         description="Train all methods on the same rows and time them in turns. Writes results.csv,"

@@ -30,10 +30,10 @@ METHODS = (
 )
 
 
-def add_parser(jobs: Any) -> None:
-    """Describe the job."""
+def add_parser(commands: Any) -> None:
+    """Add the command to the parser."""
     parser = add_command(
-        jobs,
+        commands,
         "paper",
         help="reproduce the paper: its trials, tables and figures",
         description="Run the paper's trials, each a row of FOLDER/rows.csv, and write its tables "

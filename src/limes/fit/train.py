@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize_scalar
 from scipy.special import expit, log_softmax
 from sklearn.cluster import MiniBatchKMeans
 
@@ -15,6 +14,7 @@ from limes.fit.config import DEFAULTS, Budget
 from limes.fit.transfer_set import TransferSet
 from limes.model.affine import AffineMap
 from limes.model.border_map import BorderMap
+from limes.sources.platt import minimise_over_factor
 
 # Smallest unit of length of local functions. Guards rows that are all equal.
 MIN_RADIUS = 1e-3
@@ -174,12 +174,7 @@ def calibrate(map_: BorderMap, rows: Array, probabilities: Array, weights: Array
 def fit_inverse_temperature(loss: Callable[[float], float]) -> float:
     """Return the factor on logits at which a loss is smallest."""
     low, high = DEFAULTS.train.temperature_bounds
-    result = minimize_scalar(
-        lambda log_factor: loss(np.exp(log_factor)),
-        bounds=(np.log(low), np.log(high)),
-        method="bounded",
-    )
-    return float(np.exp(result.x))
+    return minimise_over_factor(loss, low, high)
 
 
 @dataclass(frozen=True, eq=False)

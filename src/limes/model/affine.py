@@ -1,4 +1,4 @@
-"""Linear steps before a border map: (x - shift) @ matrix, or one scaled feature an output."""
+"""Linear steps before a border map: (x - shift) @ matrix, or one scaled feature per output."""
 
 from dataclasses import dataclass, field
 from typing import Any

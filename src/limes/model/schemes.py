@@ -171,7 +171,7 @@ class PairwiseScheme(Scheme):
 
 @dataclass(frozen=True, eq=False)
 class OneVsRestScheme(Scheme):
-    """One map a class; the class with the largest value wins.
+    """One map per class; the class with the largest value wins.
 
     The border of a class lies where it is as probable as the best of the others, since that is
     where the source's label changes. The paper's border, a probability of one half, may be reached
@@ -200,9 +200,9 @@ class OneVsRestScheme(Scheme):
 
 @dataclass(frozen=True, eq=False)
 class SharedScheme(Scheme):
-    """One map with a logit a class; the largest wins.
+    """One map with a logit per class; the largest wins.
 
-    Cost: one search, then one linear function a class.
+    Cost: one search, then one linear function per class.
     """
 
     name: ClassVar[str] = "shared"
@@ -373,7 +373,7 @@ class ShortlistScheme(Scheme):
 
 @dataclass(frozen=True, eq=False)
 class TreeScheme(Scheme):
-    """One map a node of a tree of classes; probabilities multiply along a path."""
+    """One map per node of a tree of classes; probabilities multiply along a path."""
 
     name: ClassVar[str] = "tree"
     # Shape (n_classes - 1, 2). The two children of each node: a later node, or the class c, written

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from limes._core import RbfVectors, thread_count
-from limes._typing import Array
+from limes._typing import Array, Indices
 from limes.model.affine import is_sparse, to_dense
-from limes.model.coupling import class_pairs
+from limes.model.coupling import class_pairs, count_votes_like_libsvm
 
 KERNELS = ("linear", "poly", "rbf", "sigmoid")
 # Kernel values in a block: 2 MB of float64 stay in the cache from the product to the exponential.
@@ -352,6 +352,10 @@ class TrainedSvm:
     def n_features(self) -> int:
         """Number of features of a row."""
         return int(self.vectors.shape[1])
+
+    def predict_index(self, X: ArrayLike) -> Indices:
+        """Return the class index with most votes, as LIBSVM predicts."""
+        return np.argmax(count_votes_like_libsvm(self.pair_decisions(X)), axis=1)
 
     def pair_decisions(self, X: ArrayLike) -> Array:
         """Return the decision values of all pairs, each kernel value being computed once."""

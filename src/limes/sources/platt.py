@@ -55,7 +55,7 @@ def calibrate_scores(
         row_scores = scores(model, X[rows])
     if row_scores.shape[1] == 2:
         return fit_pair_sigmoid(row_scores[:, 1] - row_scores[:, 0], class_index[rows], (0, 1))
-    return fit_inverse_temperature(row_scores, class_index[rows]), 0.0
+    return likeliest_inverse_temperature(row_scores, class_index[rows]), 0.0
 
 
 def fit_pair_sigmoids(decisions: Array, class_index: Indices) -> tuple[Array, Array]:
@@ -82,7 +82,7 @@ def fit_pair_sigmoid(
     return (slope, shift) if slope > 0 else (DEFAULT_SLOPE, 0.0)
 
 
-def fit_inverse_temperature(logits: Array, class_index: Indices) -> float:
+def likeliest_inverse_temperature(logits: Array, class_index: Indices) -> float:
     """Return the factor of the logits at which the classes are likeliest."""
 
     def loss(factor: float) -> float:

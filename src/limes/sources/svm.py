@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from limes._typing import Array, Indices, Labels
 from limes.model.affine import AffineMap, to_dense
-from limes.model.coupling import class_pairs, count_votes_like_libsvm, couple, log_odds_and_slopes
+from limes.model.coupling import class_pairs, couple, log_odds_and_slopes
 from limes.model.svm import Kernel, TrainedSvm
 from limes.sources.base import (
     MIN_PROBABILITY,
@@ -32,8 +32,8 @@ from limes.sources.base import (
 from limes.sources.platt import (
     calibration_rows,
     cross_validate,
-    fit_inverse_temperature,
     fit_pair_sigmoids,
+    likeliest_inverse_temperature,
 )
 
 # Median slope of the sigmoids that give the logits: P = 0.98 on the margin.
@@ -130,7 +130,7 @@ class SvmSource(MulticlassSource):
     def predict_index(self, X: Array) -> Indices:
         """Return the class index that wins by votes or by probability."""
         if self.decides_by_vote:
-            return _predict_by_vote(self.svm, X)
+            return self.svm.predict_index(X)
         return np.argmax(self.probabilities(X), axis=1)
 
     def refit(self, X: Array, class_index: Indices) -> "SvmSource | None":
@@ -204,7 +204,7 @@ class _SvmAgainstRest(Source):
 @as_source.register(NuSVC)
 def _(model: SVC | NuSVC, context: SourceContext) -> SvmSource:
     svm = svm_from_sklearn(model)
-    class_index = _predict_by_vote(svm, context.X)
+    class_index = svm.predict_index(context.X)
     if context.class_index is not None:
         class_index = np.where(context.class_index < 0, class_index, context.class_index)
     sigmoids = svm_sigmoids(model, svm, context.X, class_index, rng=context.rng)
@@ -317,9 +317,4 @@ def _fit_exponent(coupled: Array, class_index: Indices) -> float:
     """Return the exponent at which coupled probabilities are likeliest; 1 for two classes."""
     if coupled.shape[1] == 2:
         return 1.0
-    return fit_inverse_temperature(np.log(np.maximum(coupled, MIN_PROBABILITY)), class_index)
-
-
-def _predict_by_vote(svm: TrainedSvm, X: Array) -> Indices:
-    """Return the class index with most votes."""
-    return np.argmax(count_votes_like_libsvm(svm.pair_decisions(X)), axis=1)
+    return likeliest_inverse_temperature(np.log(np.maximum(coupled, MIN_PROBABILITY)), class_index)

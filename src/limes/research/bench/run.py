@@ -17,7 +17,7 @@ from limes.research.processor_time import BATCH_SECONDS, TimingBudget, limit_thr
 from limes.research.results import append_rows, read_rows
 from limes.scores import accuracy_score, agreement, uncertainty_coefficient
 from limes.timing import Timing, affordable_rows, time_in_turns
-from limes.versions import machine, package_versions
+from limes.versions import computer, package_versions
 
 # Single rows of one turn: all different, as in real use.
 N_SINGLE = 20
@@ -262,7 +262,7 @@ def measure(
             dataset=problem.name,
             threads=n_threads,
             turns=budget.n_turns,
-            computer=machine(),
+            computer=computer(),
             run=run,
             **_skill_columns(trained, problem),
             **_batch_columns(batch_timing, n_rows),
@@ -305,7 +305,7 @@ def _without_skipped(
 def _is_measured(output: Path, problem: Problem, methods: Sequence[Method], n_threads: int) -> bool:
     """Return whether the last run in the file has the same measurements of all methods."""
     common = {"dataset": problem.name, "threads": n_threads, "seed": problem.seed}
-    common |= {"computer": machine(), **problem.sizes}
+    common |= {"computer": computer(), **problem.sizes}
     rows = latest_runs(read_rows(output, BenchmarkRow))
     return all(
         _has_values(rows, common | {"method": one.name, "versions": package_versions(one.package)})

@@ -18,7 +18,6 @@ from limes.agf import AGFClassifier
 from limes.classifier import BordersClassifier, accelerate
 from limes.datasets import SampleClassesClassifier, list_datasets, parameters, sample_classes
 from limes.libsvm.training import liblinear_classifier
-from limes.model.coupling import count_votes_like_libsvm
 from limes.research.bench.methods import svc
 from limes.research.paper.plan import (
     SAMPLE_CLASSES,
@@ -160,9 +159,7 @@ def core_predictor(model: SVC) -> Callable[[NDArray[np.float64]], Labels]:
     trained_svm = svm_from_sklearn(model)
 
     def predict(X: NDArray[np.float64]) -> Labels:
-        return model.classes_[
-            np.argmax(count_votes_like_libsvm(trained_svm.pair_decisions(X)), axis=1)
-        ]
+        return model.classes_[trained_svm.predict_index(X)]
 
     return predict
 

@@ -23,7 +23,7 @@ from limes.research.paper.plan import SAMPLE_CLASSES, SAMPLE_TRAIN, Step, Trial,
 from limes.research.processor_time import limit_threads, time_alone
 from limes.research.results import append_rows, check_writable, latest, read_rows
 from limes.scores import accuracy_score, agreement, uncertainty_coefficient
-from limes.versions import machine, package_versions
+from limes.versions import computer, package_versions
 
 # As many rows as the paper shows, and "several hundred" border points.
 N_ROWS = 300
@@ -149,7 +149,7 @@ def run_trial(problem: PaperProblem, trial: Trial) -> TrialRow:
         core_seconds=core and core.seconds,
         model=result.model,
         versions=package_versions("scipy"),
-        computer=machine(),
+        computer=computer(),
         timestamp=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         trial_seconds=time.process_time() - start,
     )
