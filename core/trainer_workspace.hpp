@@ -15,7 +15,7 @@ constexpr size_t vector_width = 8;  // floats of a vector; narrower processors u
 // Shape of a tile of a matrix product.
 constexpr size_t tile_rows = 4, tile_vectors = 2, tile_columns = tile_vectors * vector_width;
 // Decay rates of Adam's two averages and its epsilon (Kingma & Ba 2015). The paper's second rate is
-// 0.999; 0.99 averages over about 100 steps, since a run has a few thousand. Not measured.
+// 0.999; 0.99 averages over about 100 steps. Not measured.
 constexpr float beta1 = 0.9f, beta2 = 0.99f, epsilon = 1e-8f;
 
 // Parameters with the gradient of a batch and Adam's two averages.

@@ -69,7 +69,7 @@ class SyntheticConfig:
 class TransferConfig:
     """How many rows the source labels."""
 
-    # Multiply-adds of a source per second of one processor: measured on sums of RBF kernels.
+    # Multiply-adds of a source per second of one processor, about. Not measured again.
     # Converts seconds to multiply-adds in all stages.
     multiply_adds_per_second: float = 8e9
     # Seconds that the source may take to label the transfer set. Settled.
