@@ -43,6 +43,7 @@ STAGES = [
     "train",
     "validation",
     "criterion",
+    "fallback",
     "search",
     "borders",
     "schemes",

@@ -20,13 +20,15 @@ from limes.fit.config import (
 )
 from limes.fit.criterion import SkillCriterion
 from limes.fit.data import FitData
+from limes.fit.fallback import Fallback, MarginCurve, choose_fallback
 from limes.fit.train import calibrate, fit_map, n_training_samples, seconds_per_sample
 from limes.fit.transfer_set import TransferSet, build_transfer_set, extend_transfer_set
 from limes.fit.validation import ValidationSet, augmented_validation_set
 from limes.model.affine import AffineMap
 from limes.model.border_map import BorderMap
+from limes.model.exact import ExactScheme, FallbackScheme
 from limes.model.model import Candidate
-from limes.model.schemes import PairwiseScheme, Scheme, SharedScheme
+from limes.model.schemes import MapScheme, PairwiseScheme, Scheme, SharedScheme
 from limes.sources.base import MulticlassSource
 from limes.timing import time_in_turns
 
@@ -49,15 +51,21 @@ def fit_shared(
     source: MulticlassSource,
     data: FitData,
     validation: ValidationSet,
+    coverage: ValidationSet,
     options: FitOptions,
     *,
+    exact: ExactScheme | None = None,
+    can_be_exact: bool = False,
     seed: np.random.SeedSequence,
     verbose: int = 0,
 ) -> FittedScheme:
-    """Fit one map for all classes, with the best number of points unless one is given."""
+    """Fit one map for all classes, with the best number of points unless one is given.
+
+    A map may hand rows to the exact sums. With ``can_be_exact``, these alone are a candidate too.
+    """
     transfer_seed, final_seed = seed.spawn(2)
     rng = np.random.default_rng(transfer_seed)
-    trainer = CandidateTrainer(source, data, validation, options, rng)
+    trainer = CandidateTrainer(source, data, validation, coverage, options, rng, exact)
     if options.n_borders is not None:
         final = trainer.train(options.n_borders, trainer.blend, final_seed, trainer.final_budget)
         candidates = [replace(final.candidate, is_selected=True)]
@@ -67,11 +75,34 @@ def fit_shared(
         trained.sort(key=lambda item: item.candidate.cost)
         candidates = [item.candidate for item in trained]
         selected = search.select(trained)
-        final = trainer.retrain_with_full_budget(trained[selected], final_seed)
+        final = trained[selected]
+        if exact is not None and can_be_exact:
+            candidates.append(exact_candidate(exact))
+        if not (can_be_exact and trainer.is_slow_beside_exact(final)):
+            final = trainer.retrain_with_full_budget(final, final_seed)
+            candidates[selected] = final.candidate
+        if exact is not None and can_be_exact and trainer.is_slow_beside_exact(final):
+            candidates[-1] = replace(candidates[-1], is_selected=True)
+            return FittedScheme(exact, exact, candidates)
         candidates[selected] = replace(final.candidate, is_selected=True)
         _warn_if_below(final.candidate, options.limits.min_agreement)
     last = trainer.retrain_on_all_rows(final, final_seed)
-    return FittedScheme(last.scheme, final.scheme, candidates)
+    return FittedScheme(last, final.scheme, candidates)
+
+
+def exact_candidate(exact: ExactScheme, *, is_selected: bool = False) -> Candidate:
+    """Return the exact sums as a candidate, whose labels are those of the source."""
+    return Candidate(
+        exact.name,
+        n_borders=0,
+        blend=0,
+        cost=exact.cost,
+        agreement=1.0,
+        agreement_error=0.0,
+        is_selected=is_selected,
+        skill_loss=0.0,
+        coverage_agreement=1.0,
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,10 +110,12 @@ class TrainedCandidate:
     """A scheme with its size, cost and agreement."""
 
     scheme: Scheme
+    # The scheme without fallback.
+    map_scheme: MapScheme
     candidate: Candidate
     budget: Budget
-    # Each with its standard error: assuming that rows are independent, and as the mean over
-    # classes.
+    # Of the map without fallback, each with its standard error: assuming that rows are independent,
+    # and as the mean over classes.
     agreement: tuple[float, float]
     balanced_agreement: tuple[float, float]
     # Whether it meets the skill criterion, or the user's min_agreement.
@@ -106,14 +139,18 @@ class CandidateTrainer:
         source: MulticlassSource,
         data: FitData,
         validation: ValidationSet,
+        coverage: ValidationSet,
         options: FitOptions,
         rng: np.random.Generator,
+        exact: ExactScheme | None = None,
     ) -> None:
         self.source, self.data, self.options = source, data, options
         self.raw_rows = validation.rows
+        self.coverage, self.coverage_rows = coverage, data.to_source_space(coverage.rows)
+        self.exact = exact
         scheme_class = PairwiseScheme if len(source.classes) == 2 else SharedScheme
         # Makes the scheme of a tuple of one map for all classes.
-        self.as_scheme: Callable[[tuple[BorderMap]], Scheme] = partial(
+        self.as_scheme: Callable[[tuple[BorderMap]], MapScheme] = partial(
             scheme_class, n_classes=len(source.classes), double=options.double
         )
         self.transfer_set = build_transfer_set(source, data.rows, rng=rng)
@@ -151,24 +188,70 @@ class CandidateTrainer:
             self.criterion.calibrated_probabilities,
             self.validation.weights,
         )
+        return self._evaluate(map_, min(blend, max(map_.n_borders - 1, 1)), budget)
+
+    def _evaluate(self, map_: BorderMap, blend: int, budget: Budget) -> TrainedCandidate:
+        """Evaluate a map on the validation rows, with the fallback that it needs."""
         inner = self.as_scheme((map_,))
         values = inner.values(self.validation_rows)
-        class_index, probabilities = inner.class_index(values), inner.probabilities(values)
+        curve = MarginCurve(self.validation, inner.class_index(values), inner.margins(values))
+        coverage = MarginCurve.of_scheme(inner, self.coverage, self.coverage_rows)
         scheme = self.as_scheme((map_.with_preprocessing(self.data.preprocessing),))
-        n_borders = scheme.n_borders
-        agreement = self.validation.agreement(class_index)
-        independent = self.validation.agreement_assuming_independence(class_index)
-        balanced = self.validation.balanced_agreement(class_index)
+        fallback = self._choose_fallback(curve, coverage, scheme)
+        class_index = curve.with_fallback(fallback.margin)
+        with_fallback = self._with_fallback(scheme, fallback)
         candidate = Candidate(
             scheme.name,
-            n_borders,
-            min(blend, max(n_borders - 1, 1)),
-            scheme.cost,
-            *agreement,
+            scheme.n_borders,
+            blend,
+            with_fallback.cost,
+            *self.validation.agreement(class_index),
             skill_loss=self.criterion.skill_loss(class_index)[0],
+            fallback_share=fallback.share,
+            coverage_agreement=coverage.agreement(fallback.margin),
         )
-        is_good_enough = self._is_good_enough(candidate, class_index, probabilities)
-        return TrainedCandidate(scheme, candidate, budget, independent, balanced, is_good_enough)
+        return TrainedCandidate(
+            with_fallback,
+            scheme,
+            candidate,
+            budget,
+            self.validation.agreement_assuming_independence(curve.class_index),
+            self.validation.balanced_agreement(curve.class_index),
+            self._is_good_enough(candidate, class_index, inner.probabilities(values)),
+        )
+
+    def _choose_fallback(
+        self, curve: MarginCurve, coverage: MarginCurve, scheme: MapScheme
+    ) -> Fallback:
+        """Return the fallback that a map needs; none where there are no exact sums."""
+        if self.exact is None:
+            return Fallback(0.0, 0.0)
+        fallback = choose_fallback(
+            curve,
+            coverage,
+            cost_ratio=scheme.cost / self.exact.cost,
+            keeps_skill=self.criterion.keeps_skill,
+            min_agreement=self.options.limits.min_agreement,
+        )
+        limits, raw_rows = self.options.limits, self.raw_rows
+        if limits.has_any and exceeded_limit(limits, self._with_fallback(scheme, fallback), raw_rows):
+            return Fallback(0.0, 0.0)
+        return fallback
+
+    def _with_fallback(self, scheme: MapScheme, fallback: Fallback) -> Scheme:
+        """Return a scheme that carries the exact sums, if it needs them."""
+        is_needed = fallback.margin > 0 or self.options.fallback is True
+        if self.exact is None or not is_needed:
+            return scheme
+        return FallbackScheme(scheme, self.exact, fallback.margin, fallback.share)
+
+    def is_slow_beside_exact(self, trained: TrainedCandidate) -> bool:
+        """Return whether a candidate is not fast enough to be taken instead of the exact sums."""
+        if self.exact is None:
+            return False
+        max_cost = DEFAULTS.search.max_share_of_exact_cost * self.exact.cost
+        min_agreement = self.options.limits.min_agreement or 0.0
+        return trained.candidate.cost > max_cost or trained.candidate.agreement < min_agreement
 
     def _is_good_enough(
         self, candidate: Candidate, class_index: Indices, probabilities: Array
@@ -192,10 +275,13 @@ class CandidateTrainer:
 
     def retrain_on_all_rows(
         self, first: TrainedCandidate, seed: np.random.SeedSequence
-    ) -> TrainedCandidate:
-        """Train a candidate again with the held-out rows as well, if there is time."""
+    ) -> Scheme:
+        """Train a candidate again with the held-out rows as well, if there is time.
+
+        The fallback stays as it is, since these rows no longer show how many are needed.
+        """
         if not self._fits_budget(first):
-            return first
+            return first.scheme
         rng = np.random.default_rng(seed.spawn(1)[0])
         transfer_set = extend_transfer_set(
             self.transfer_set, self.source, self.data.held_out_rows, rng=rng
@@ -203,9 +289,10 @@ class CandidateTrainer:
         n_points, blend = first.candidate.n_borders, first.candidate.blend
         # Trained on the validation rows, it should agree better on them; if it is worse, the
         # optimiser failed.
-        return self._keep_better(
+        last = self._keep_better(
             first, self.train(n_points, blend, seed, first.budget, transfer_set)
-        )
+        ).map_scheme
+        return replace(first.scheme, base=last) if isinstance(first.scheme, FallbackScheme) else last
 
     def _keep_better(self, first: TrainedCandidate, second: TrainedCandidate) -> TrainedCandidate:
         """Return the second candidate, unless it is worse or falls below min_agreement."""
@@ -227,7 +314,7 @@ class CandidateTrainer:
             and seconds <= DEFAULTS.search.retrain_seconds
         )
 
-    def untrained_scheme(self, n_points: int) -> Scheme:
+    def untrained_scheme(self, n_points: int) -> MapScheme:
         """Return a scheme of random maps that costs as much as a trained one."""
         rng = np.random.default_rng(0)
         n_features = self.transfer_set.rows.shape[1]
@@ -260,8 +347,7 @@ class SizeSearch:
         """Train more and more points until they stop helping; then fewer, and a smaller blend."""
         trained: list[TrainedCandidate] = []
         for n_points in self.sizes():
-            is_good_enough = bool(trained) and trained[-1].is_good_enough
-            if is_good_enough or should_stop([item.candidate for item in trained]):
+            if self._cannot_be_cheaper(n_points, trained) or self._should_stop(trained):
                 break
             trained.append(self._train_and_log(n_points, self.trainer.blend, seed))
         trained.extend(self._smaller_sizes(trained, seed))
@@ -274,6 +360,19 @@ class SizeSearch:
             trained.append(self._train_and_log(n_points, small_blend, seed))
         return trained
 
+    def _cannot_be_cheaper(self, n_points: int, trained: list[TrainedCandidate]) -> bool:
+        """Return whether a good candidate costs no more than a map of so many points alone."""
+        costs = [item.candidate.cost for item in trained if item.is_good_enough]
+        return bool(costs) and min(costs) <= self.trainer.untrained_scheme(n_points).cost
+
+    def _should_stop(self, trained: list[TrainedCandidate]) -> bool:
+        """Return whether the last sizes improved neither cost nor agreement."""
+        good = [place for place, item in enumerate(trained) if item.is_good_enough]
+        if not good:
+            return should_stop([item.agreement[0] for item in trained])
+        best = min(good, key=lambda place: trained[place].candidate.cost)
+        return len(trained) - 1 - best >= DEFAULTS.search.patience
+
     def sizes(self) -> list[int]:
         """Return the numbers of points of the candidates, ascending."""
         is_wide = self.trainer.is_wide
@@ -283,7 +382,7 @@ class SizeSearch:
         if larger and not is_wide:
             sizes.extend(self._largest_affordable(sizes[-1], larger[0]))
         limits = self.options.limits
-        if limits.max_cost is None and limits.max_time_us is None and limits.max_bytes is None:
+        if not limits.has_any:
             return sizes
         has_raw = self.data.preprocessing is not None
         rows = self.trainer.raw_rows if has_raw else self.trainer.validation.rows
@@ -293,12 +392,15 @@ class SizeSearch:
         """Return whether there are rows for so many points, and their map is fast enough."""
         if n_points > self._max_points:
             return False
+        cost = self.trainer.untrained_scheme(n_points).cost
+        if self.trainer.exact is not None:
+            return cost <= DEFAULTS.search.max_share_of_exact_cost * self.trainer.exact.cost
         if self.options.limits.min_agreement is not None:
             return True
         is_small = n_points <= DEFAULTS.search.few_points
         max_cost = self.source.query_cost if is_small else self.max_cost_without_proof
         max_cost = max(max_cost, DEFAULTS.search.negligible_cost)
-        return self.trainer.untrained_scheme(n_points).cost <= max_cost
+        return cost <= max_cost
 
     @property
     def _max_points(self) -> int:
@@ -345,7 +447,13 @@ class SizeSearch:
         """Train half as many points while they are good enough, down to the size before."""
         size_before = trained[-2].candidate.n_borders if len(trained) > 1 else 0
         last = trained[-1]
-        while last.is_good_enough and last.candidate.n_borders // 2 > size_before:
+        best_cost = np.inf
+        while (
+            last.is_good_enough
+            and last.candidate.cost < best_cost
+            and last.candidate.n_borders // 2 > size_before
+        ):
+            best_cost = last.candidate.cost
             n_points = last.candidate.n_borders // 2
             last = self._train_and_log(n_points, self.trainer.blend, seed)
             yield last
@@ -355,7 +463,7 @@ class SizeSearch:
         validation = self.trainer.validation
         rarest_class = np.bincount(validation.class_index, validation.weights).min()
         return select(
-            [replace(item.candidate, agreement_error=item.agreement[1]) for item in trained],
+            [self._for_selection(item) for item in trained],
             self.options.limits.min_agreement,
             [item.balanced_agreement for item in trained],
             max_cost_without_proof=self.max_cost_without_proof,
@@ -364,13 +472,21 @@ class SizeSearch:
         )
 
 
-def should_stop(candidates: list[Candidate]) -> bool:
+    def _for_selection(self, trained: TrainedCandidate) -> Candidate:
+        """Return a candidate with the agreement that counts: without fallback unless it is asked."""
+        candidate, (agreement, error) = trained.candidate, trained.agreement
+        if self.options.limits.min_agreement is not None:
+            return replace(candidate, agreement_error=error)
+        return replace(candidate, agreement=agreement, agreement_error=error)
+
+
+def should_stop(agreements: Sequence[float]) -> bool:
     """Return whether agreement is complete, or the last sizes did not improve it."""
-    if not candidates:
+    if not agreements:
         return False
-    best = max(range(len(candidates)), key=lambda place: candidates[place].agreement)
-    n_since = len(candidates) - 1 - best
-    return candidates[best].agreement >= 1.0 or n_since >= DEFAULTS.search.patience
+    best = max(range(len(agreements)), key=agreements.__getitem__)
+    n_since = len(agreements) - 1 - best
+    return agreements[best] >= 1.0 or n_since >= DEFAULTS.search.patience
 
 
 def select(
