@@ -13,6 +13,7 @@ LAYERS = {
     "_typing": 0,
     "atomic": 0,
     "old_names": 0,
+    "quality": 0,
     "scores": 0,
     "subsample": 0,
     "timing": 0,
@@ -46,6 +47,7 @@ STAGES = [
     "fallback",
     "search",
     "borders",
+    "parameters",
     "schemes",
     "pipeline",
 ]

@@ -211,7 +211,7 @@ class FallbackConfig:
     min_coverage_agreement: float = 0.99
     # Standard errors by which ``min_agreement`` must be exceeded on validation rows.
     agreement_errors: float = 1.0
-    # Rows to measure the agreement between and around the given rows on, and their values together.
+    # Rows to measure agreement on between and around the given ones, and their values together.
     coverage_rows: int = 4000
     max_coverage_values: int = 1 << 24
 
@@ -386,6 +386,6 @@ class FitOptions:
     decision_offset: float = 0.0
     # Whether the model predicts in float64 instead of float32.
     double: bool = False
-    # Whether a map may carry the exact sums: 'auto' where they are needed, True always, False never.
+    # Whether a map may carry the exact sums: 'auto' where needed, True always, False never.
     fallback: str | bool = "auto"
     limits: Limits = field(default_factory=Limits)

@@ -44,7 +44,7 @@ class MarginCurve:
         return np.concatenate([[0.0], np.nextafter(np.unique(wrong), np.inf)])
 
     def with_fallback(self, threshold: float) -> Indices:
-        """Return the class index of each row, the source's where the margin is below a threshold."""
+        """Return the class index of each row, the source's below a threshold of the margin."""
         return np.where(self.margins < threshold, self.validation.class_index, self.class_index)
 
     def share(self, threshold: float) -> float:
@@ -120,7 +120,9 @@ def choose_fallback(
         return Fallback(margin, curve.share(margin))
     for_skill = 0.0
     if keeps_skill is not None:
-        for_skill = curve.smallest_threshold(lambda margin: keeps_skill(curve.with_fallback(margin)))
+        for_skill = curve.smallest_threshold(
+            lambda margin: keeps_skill(curve.with_fallback(margin))
+        )
     for_coverage = min(
         coverage.threshold_of_agreement(config.min_coverage_agreement),
         curve.threshold_of_share(cost_ratio),

@@ -36,10 +36,10 @@ from limes.sources.base import (
     RescaledSource,
     SourceContext,
     as_source,
-    no_exact_sums_reason,
     training_classes,
 )
-from limes.sources.pipelines import exact_scheme_of, unwrap
+from limes.sources.exact import exact_scheme_of, labels_of, no_exact_sums_reason
+from limes.sources.pipelines import unwrap
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +101,7 @@ def fit_model(
     # Take the exact sums, where they are wanted or cost little.
     if scheme == "auto" and (not refine or options.decision_offset):
         scheme = "pairwise"
-    exact = _exact_sums(model, scheme, options, by_probability)
+    exact = _exact_sums(model, scheme, options, context if by_probability else None)
     if scheme == "exact" or (exact is not None and _needs_no_map(exact, scheme, options, sampled)):
         return fit_exact(model, context)
     # Wrap the classifier as a source, and fit the maps of the scheme.
@@ -137,26 +137,25 @@ def fit_exact(model: Any, context: SourceContext | None = None) -> FitResult:
     exact = exact_scheme_of(model, context)
     if exact is None:
         raise ValueError(
-            f"scheme='exact' needs a source with sums of kernels: {no_exact_sums_reason(model)} "
+            f"scheme='exact' needs a source with sums of kernels: {no_exact_sums_reason(model)}. "
             "Give another scheme."
         )
-    # A one-class SVM has no labels of its own.
-    classes = np.asarray(getattr(unwrap(model)[0], "classes_", [-1, 1]))
-    return FitResult(exact, exact, [exact_candidate(exact, is_selected=True)], None, classes)
+    candidates = [exact_candidate(exact, is_selected=True)]
+    return FitResult(exact, exact, candidates, None, labels_of(model))
 
 
 def _exact_sums(
-    model: Any, scheme: str, options: FitOptions, by_probability: bool
+    model: Any, scheme: str, options: FitOptions, context: SourceContext | None
 ) -> ExactScheme | None:
     """Return the exact sums that a fit may take or hand rows to; None where it may not."""
     is_selecting = options.n_borders is None or options.fallback is True
     is_possible = scheme in ("auto", "shared") and not options.decision_offset and is_selecting
     if not is_possible or (scheme == "shared" and options.fallback is False):
         return None
-    exact = exact_scheme_of(model, None, by_probability=by_probability)
+    exact = exact_scheme_of(model, context)
     if exact is None and options.fallback is True:
         raise ValueError(
-            f"fallback=True needs a source with sums of kernels: {no_exact_sums_reason(model)} "
+            f"fallback=True needs a source with sums of kernels: {no_exact_sums_reason(model)}. "
             "Give fallback='auto' or False."
         )
     return exact

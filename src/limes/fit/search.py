@@ -234,7 +234,9 @@ class CandidateTrainer:
             min_agreement=self.options.limits.min_agreement,
         )
         limits, raw_rows = self.options.limits, self.raw_rows
-        if limits.has_any and exceeded_limit(limits, self._with_fallback(scheme, fallback), raw_rows):
+        if limits.has_any and exceeded_limit(
+            limits, self._with_fallback(scheme, fallback), raw_rows
+        ):
             return Fallback(0.0, 0.0)
         return fallback
 
@@ -273,9 +275,7 @@ class CandidateTrainer:
         n_points, blend = short.candidate.n_borders, short.candidate.blend
         return self._keep_better(short, self.train(n_points, blend, seed, self.final_budget))
 
-    def retrain_on_all_rows(
-        self, first: TrainedCandidate, seed: np.random.SeedSequence
-    ) -> Scheme:
+    def retrain_on_all_rows(self, first: TrainedCandidate, seed: np.random.SeedSequence) -> Scheme:
         """Train a candidate again with the held-out rows as well, if there is time.
 
         The fallback stays as it is, since these rows no longer show how many are needed.
@@ -292,7 +292,9 @@ class CandidateTrainer:
         last = self._keep_better(
             first, self.train(n_points, blend, seed, first.budget, transfer_set)
         ).map_scheme
-        return replace(first.scheme, base=last) if isinstance(first.scheme, FallbackScheme) else last
+        return (
+            replace(first.scheme, base=last) if isinstance(first.scheme, FallbackScheme) else last
+        )
 
     def _keep_better(self, first: TrainedCandidate, second: TrainedCandidate) -> TrainedCandidate:
         """Return the second candidate, unless it is worse or falls below min_agreement."""
@@ -471,9 +473,8 @@ class SizeSearch:
             good_enough=[item.is_good_enough for item in trained],
         )
 
-
     def _for_selection(self, trained: TrainedCandidate) -> Candidate:
-        """Return a candidate with the agreement that counts: without fallback unless it is asked."""
+        """Return a candidate with the agreement that it is selected by."""
         candidate, (agreement, error) = trained.candidate, trained.agreement
         if self.options.limits.min_agreement is not None:
             return replace(candidate, agreement_error=error)

@@ -158,7 +158,9 @@ def coverage_validation_set(
     config = DEFAULTS.fallback
     n_coverage = min(config.coverage_rows, config.max_coverage_values // sampled.X.shape[1])
     held_out = np.flatnonzero(is_held_out)
-    places = held_out if len(held_out) >= DEFAULTS.validation.min_rows else np.arange(len(is_held_out))
+    places = (
+        held_out if len(held_out) >= DEFAULTS.validation.min_rows else np.arange(len(is_held_out))
+    )
     raw = coverage_rows(_raw_rows(sampled, places), max(1, n_coverage), rng)
     rows = raw if sampled.preprocessing is None else sampled.preprocessing.apply(raw)
     return ValidationSet.unweighted(raw, predict_index(source, rows, options))
