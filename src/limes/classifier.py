@@ -509,8 +509,8 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         if info.coverage_agreement < info.agreement - MAX_COVERAGE_LOSS:
             warnings.warn(
                 f"the model agrees with its source on {info.agreement:.1%} of rows like those "
-                f"given but on {info.coverage_agreement:.1%} of rows between and around them: give rows "
-                "as they occur in use (labels are not needed), or min_agreement.",
+                f"given but on {info.coverage_agreement:.1%} of rows between and around them: give "
+                "rows as they occur in use (labels are not needed), or min_agreement.",
                 QualityWarning,
                 stacklevel=4,
             )

@@ -208,7 +208,9 @@ class FallbackConfig:
 
     # Agreement with the source on coverage rows that the default reaches by fallback. The issue of
     # scenes: a map that agreed on 1.0000 of the labelled pixels agreed on .81 of all.
-    min_coverage_agreement: float = 0.99
+    min_coverage_agreement: float = 0.995
+    # Expected time that may be spent on that, in times of the fastest model that keeps the skill.
+    max_time_factor: float = 2.0
     # Standard errors by which ``min_agreement`` must be exceeded on validation rows.
     agreement_errors: float = 1.0
     # Rows to measure agreement on between and around the given ones, and their values together.
@@ -237,10 +239,13 @@ class SearchConfig:
     # multiply-adds per row, a candidate is fast whatever the source costs. Settled.
     min_speed_up: float = 10
     negligible_cost: float = 5000
-    # Exact sums that cost less are taken without a search, in multiply-adds per row. A map must cost
-    # at most this share of what the exact sums cost.
+    # Multiply-adds per row below which exact sums are taken without a search. Share of the cost of
+    # the exact sums that a map may cost at most.
     unsearched_cost: float = 3000
     max_share_of_exact_cost: float = 0.5
+    # Multiply-adds that take as long as reading, checking and labelling a row of any map: 20 ns at
+    # 30 multiply-adds per ns (AVX-512).
+    row_cost: float = 600
     # Points that a map may have however few rows there are. Settled.
     points_for_any_rows: int = 64
     # Points up to which a candidate may cost as much as its source. Not measured.

@@ -11,15 +11,8 @@ from limes.fit.config import DEFAULTS
 from limes.fit.validation import ValidationSet, agreement_error
 from limes.model.schemes import MapScheme
 
-
-@dataclass(frozen=True)
-class Fallback:
-    """A threshold of the margin, and what it costs."""
-
-    # Rows with a smaller margin are handed to the exact sums.
-    margin: float
-    # Expected share of such rows among rows like those given.
-    share: float
+# The largest threshold: every row is handed over.
+MAX_MARGIN = float(np.finfo(np.float32).max)
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,37 +88,28 @@ class MarginCurve:
         n_within = int(np.searchsorted(handed_over, share, side="right"))
         return float(self.margins[order][n_within]) if n_within < len(order) else float("inf")
 
+    def threshold_of_skill(self, keeps_skill: Callable[[Indices], bool]) -> float:
+        """Return the smallest threshold at which labels keep the source's skill."""
+        threshold = self.smallest_threshold(lambda margin: keeps_skill(self.with_fallback(margin)))
+        # Where even the source's own labels have no skill, there is none to keep.
+        return threshold if np.isfinite(threshold) else 0.0
 
-def choose_fallback(
-    curve: MarginCurve,
-    coverage: MarginCurve,
-    *,
-    cost_ratio: float,
-    keeps_skill: Callable[[Indices], bool] | None,
-    min_agreement: float | None = None,
-) -> Fallback:
-    """Choose the threshold of the margin for one map.
 
-    With ``min_agreement``, the agreement is reached on rows like those given and on coverage rows.
-    Else the skill is kept on rows like those given, and the agreement on coverage rows reached as
-    far as the exact sums then take no longer than the map; ``cost_ratio`` is the cost of the map
-    divided by that of the exact sums. Without ``keeps_skill`` there are too few rows to know.
-    """
-    config = DEFAULTS.fallback
-    if min_agreement is not None:
-        margin = max(
-            curve.threshold_of_agreement(min_agreement, config.agreement_errors),
+def margin_of_agreement(curve: MarginCurve, coverage: MarginCurve, min_agreement: float) -> float:
+    """Return the smallest margin that reaches an agreement, on coverage rows as well."""
+    return min(
+        MAX_MARGIN,
+        max(
+            curve.threshold_of_agreement(min_agreement, DEFAULTS.fallback.agreement_errors),
             coverage.threshold_of_agreement(min_agreement),
-        )
-        return Fallback(margin, curve.share(margin))
-    for_skill = 0.0
-    if keeps_skill is not None:
-        for_skill = curve.smallest_threshold(
-            lambda margin: keeps_skill(curve.with_fallback(margin))
-        )
-    for_coverage = min(
-        coverage.threshold_of_agreement(config.min_coverage_agreement),
-        curve.threshold_of_share(cost_ratio),
+        ),
     )
-    margin = max(for_skill, for_coverage)
-    return Fallback(margin, curve.share(margin))
+
+
+def margin_of_coverage(curve: MarginCurve, coverage: MarginCurve, max_share: float) -> float:
+    """Return the margin that covers the rows around those given, as far as a share allows it."""
+    return min(
+        MAX_MARGIN,
+        coverage.threshold_of_agreement(DEFAULTS.fallback.min_coverage_agreement),
+        curve.threshold_of_share(max_share),
+    )

@@ -65,15 +65,18 @@ class FitResult:
 
     def info(self, n_jobs: int | None = None) -> FitInfo:
         """Return what is known about the scheme, its agreement measured."""
-        if self.validation is None or self.coverage is None:
-            agreement, coverage_agreement = (1.0, 0.0), 1.0
-        else:
-            agreement, coverage_agreement = (
+        measured = [(1.0, 0.0), (1.0, 0.0)]
+        if self.validation is not None and self.coverage is not None:
+            measured = [
                 rows.agreement(scheme_index(self.validated_scheme, rows.rows, n_jobs=n_jobs))
                 for rows in (self.validation, self.coverage)
-            )
-            coverage_agreement = coverage_agreement[0]
-        return FitInfo(*agreement, coverage_agreement, self.placement, self.candidates)
+            ]
+        return FitInfo(
+            *measured[0],
+            placement=self.placement,
+            candidates=self.candidates,
+            coverage_agreement=measured[1][0],
+        )
 
 
 def fit_model(

@@ -20,7 +20,7 @@ from limes.fit.config import (
 )
 from limes.fit.criterion import SkillCriterion
 from limes.fit.data import FitData
-from limes.fit.fallback import Fallback, MarginCurve, choose_fallback
+from limes.fit.fallback import MarginCurve, margin_of_agreement, margin_of_coverage
 from limes.fit.train import calibrate, fit_map, n_training_samples, seconds_per_sample
 from limes.fit.transfer_set import TransferSet, build_transfer_set, extend_transfer_set
 from limes.fit.validation import ValidationSet, augmented_validation_set
@@ -71,23 +71,24 @@ def fit_shared(
         candidates = [replace(final.candidate, is_selected=True)]
     else:
         search = SizeSearch(trainer, verbose)
-        trained = search.run(seed)
+        trained, max_cost = search.with_coverage(search.run(seed))
         trained.sort(key=lambda item: item.candidate.cost)
         candidates = [item.candidate for item in trained]
-        selected = search.select(trained)
+        selected = search.select_covering(trained, max_cost)
         final = trained[selected]
-        if exact is not None and can_be_exact:
-            candidates.append(exact_candidate(exact))
         if not (can_be_exact and trainer.is_slow_beside_exact(final)):
             final = trainer.retrain_with_full_budget(final, final_seed)
+            final = trainer.with_coverage(final, max_cost)
             candidates[selected] = final.candidate
-        if exact is not None and can_be_exact and trainer.is_slow_beside_exact(final):
-            candidates[-1] = replace(candidates[-1], is_selected=True)
-            return FittedScheme(exact, exact, candidates)
+        if exact is not None and can_be_exact:
+            is_exact = trainer.is_slow_beside_exact(final)
+            candidates.append(exact_candidate(exact, is_selected=is_exact))
+            if is_exact:
+                return FittedScheme(exact, exact, candidates)
         candidates[selected] = replace(final.candidate, is_selected=True)
         _warn_if_below(final.candidate, options.limits.min_agreement)
     last = trainer.retrain_on_all_rows(final, final_seed)
-    return FittedScheme(last, final.scheme, candidates)
+    return FittedScheme(last, trainer.scheme_of(final), candidates)
 
 
 def exact_candidate(exact: ExactScheme, *, is_selected: bool = False) -> Candidate:
@@ -107,19 +108,27 @@ def exact_candidate(exact: ExactScheme, *, is_selected: bool = False) -> Candida
 
 @dataclass(frozen=True, eq=False)
 class TrainedCandidate:
-    """A scheme with its size, cost and agreement."""
+    """A map with its agreement, and the margin below which it hands rows to the exact sums."""
 
-    scheme: Scheme
-    # The scheme without fallback.
     map_scheme: MapScheme
     candidate: Candidate
     budget: Budget
+    # Labels and margins on the validation rows and on the coverage rows.
+    curve: MarginCurve
+    coverage: MarginCurve
+    # Rows with a smaller margin are handed to the exact sums.
+    margin: float
     # Of the map without fallback, each with its standard error: assuming that rows are independent,
     # and as the mean over classes.
     agreement: tuple[float, float]
     balanced_agreement: tuple[float, float]
-    # Whether it meets the skill criterion, or the user's min_agreement.
+    # Whether it meets the criterion of skill and Brier score, or the user's min_agreement.
     is_good_enough: bool
+
+    @property
+    def is_covering(self) -> bool:
+        """Whether it agrees with the source between and around the given rows."""
+        return self.candidate.coverage_agreement >= DEFAULTS.fallback.min_coverage_agreement
 
     def is_worse_than(self, other: "TrainedCandidate") -> bool:
         """Return whether an agreement is lower by more than its standard error explains."""
@@ -191,61 +200,91 @@ class CandidateTrainer:
         return self._evaluate(map_, min(blend, max(map_.n_borders - 1, 1)), budget)
 
     def _evaluate(self, map_: BorderMap, blend: int, budget: Budget) -> TrainedCandidate:
-        """Evaluate a map on the validation rows, with the fallback that it needs."""
+        """Evaluate a map on the validation rows, with the fallback that skill or user ask for."""
         inner = self.as_scheme((map_,))
         values = inner.values(self.validation_rows)
         curve = MarginCurve(self.validation, inner.class_index(values), inner.margins(values))
         coverage = MarginCurve.of_scheme(inner, self.coverage, self.coverage_rows)
         scheme = self.as_scheme((map_.with_preprocessing(self.data.preprocessing),))
-        fallback = self._choose_fallback(curve, coverage, scheme)
-        class_index = curve.with_fallback(fallback.margin)
-        with_fallback = self._with_fallback(scheme, fallback)
-        candidate = Candidate(
-            scheme.name,
-            scheme.n_borders,
-            blend,
-            with_fallback.cost,
-            *self.validation.agreement(class_index),
-            skill_loss=self.criterion.skill_loss(class_index)[0],
-            fallback_share=fallback.share,
-            coverage_agreement=coverage.agreement(fallback.margin),
-        )
+        margin = self._needed_margin(curve, coverage, scheme)
+        candidate = self._candidate(scheme, blend, curve, coverage, margin)
         return TrainedCandidate(
-            with_fallback,
             scheme,
             candidate,
             budget,
-            self.validation.agreement_assuming_independence(curve.class_index),
-            self.validation.balanced_agreement(curve.class_index),
-            self._is_good_enough(candidate, class_index, inner.probabilities(values)),
-        )
-
-    def _choose_fallback(
-        self, curve: MarginCurve, coverage: MarginCurve, scheme: MapScheme
-    ) -> Fallback:
-        """Return the fallback that a map needs; none where there are no exact sums."""
-        if self.exact is None:
-            return Fallback(0.0, 0.0)
-        fallback = choose_fallback(
             curve,
             coverage,
-            cost_ratio=scheme.cost / self.exact.cost,
-            keeps_skill=self.criterion.keeps_skill,
-            min_agreement=self.options.limits.min_agreement,
+            margin,
+            self.validation.agreement_assuming_independence(curve.class_index),
+            self.validation.balanced_agreement(curve.class_index),
+            self._is_good_enough(
+                candidate, curve.with_fallback(margin), inner.probabilities(values)
+            ),
         )
-        limits, raw_rows = self.options.limits, self.raw_rows
-        if limits.has_any and exceeded_limit(
-            limits, self._with_fallback(scheme, fallback), raw_rows
-        ):
-            return Fallback(0.0, 0.0)
-        return fallback
 
-    def _with_fallback(self, scheme: MapScheme, fallback: Fallback) -> Scheme:
+    def _candidate(
+        self,
+        scheme: MapScheme,
+        blend: int,
+        curve: MarginCurve,
+        coverage: MarginCurve,
+        margin: float,
+    ) -> Candidate:
+        """Return the size, expected cost and agreement of a map with a margin."""
+        class_index, share = curve.with_fallback(margin), curve.share(margin)
+        return Candidate(
+            scheme.name,
+            scheme.n_borders,
+            blend,
+            self._with_fallback(scheme, margin, share).cost,
+            *self.validation.agreement(class_index),
+            skill_loss=self.criterion.skill_loss(class_index)[0],
+            fallback_share=share,
+            coverage_agreement=coverage.agreement(margin),
+        )
+
+    def _needed_margin(self, curve: MarginCurve, coverage: MarginCurve, scheme: MapScheme) -> float:
+        """Return the margin that keeps the skill, or reaches min_agreement, within the limits."""
+        if self.exact is None:
+            return 0.0
+        min_agreement = self.options.limits.min_agreement
+        if min_agreement is None:
+            margin = curve.threshold_of_skill(self.criterion.keeps_skill)
+        else:
+            margin = margin_of_agreement(curve, coverage, min_agreement)
+        return margin if self._is_within_limits(scheme, margin, curve) else 0.0
+
+    def with_coverage(self, trained: TrainedCandidate, max_cost: float) -> TrainedCandidate:
+        """Raise the margin until coverage rows agree, or the expected cost reaches a limit."""
+        if self.exact is None or self.options.limits.min_agreement is not None:
+            return trained
+        scheme, curve, coverage = trained.map_scheme, trained.curve, trained.coverage
+        max_share = (max_cost - scheme.cost) / self.exact.cost
+        margin = max(trained.margin, margin_of_coverage(curve, coverage, max_share))
+        if margin == trained.margin or not self._is_within_limits(scheme, margin, curve):
+            return trained
+        candidate = self._candidate(scheme, trained.candidate.blend, curve, coverage, margin)
+        return replace(trained, candidate=candidate, margin=margin)
+
+    def _is_within_limits(self, scheme: MapScheme, margin: float, curve: MarginCurve) -> bool:
+        """Return whether a map may carry the exact sums."""
+        limits, carrying = (
+            self.options.limits,
+            self._with_fallback(scheme, margin, curve.share(margin)),
+        )
+        return not (limits.has_any and exceeded_limit(limits, carrying, self.raw_rows))
+
+    def _with_fallback(self, scheme: MapScheme, margin: float, share: float) -> Scheme:
         """Return a scheme that carries the exact sums, if it needs them."""
-        is_needed = fallback.margin > 0 or self.options.fallback is True
+        is_needed = margin > 0 or self.options.fallback is True
         if self.exact is None or not is_needed:
             return scheme
-        return FallbackScheme(scheme, self.exact, fallback.margin, fallback.share)
+        return FallbackScheme(scheme, self.exact, margin, share)
+
+    def scheme_of(self, trained: TrainedCandidate) -> Scheme:
+        """Return the scheme of a candidate, with its fallback."""
+        share = trained.candidate.fallback_share
+        return self._with_fallback(trained.map_scheme, trained.margin, share)
 
     def is_slow_beside_exact(self, trained: TrainedCandidate) -> bool:
         """Return whether a candidate is not fast enough to be taken instead of the exact sums."""
@@ -281,7 +320,7 @@ class CandidateTrainer:
         The fallback stays as it is, since these rows no longer show how many are needed.
         """
         if not self._fits_budget(first):
-            return first.scheme
+            return self.scheme_of(first)
         rng = np.random.default_rng(seed.spawn(1)[0])
         transfer_set = extend_transfer_set(
             self.transfer_set, self.source, self.data.held_out_rows, rng=rng
@@ -291,10 +330,8 @@ class CandidateTrainer:
         # optimiser failed.
         last = self._keep_better(
             first, self.train(n_points, blend, seed, first.budget, transfer_set)
-        ).map_scheme
-        return (
-            replace(first.scheme, base=last) if isinstance(first.scheme, FallbackScheme) else last
         )
+        return self.scheme_of(replace(first, map_scheme=last.map_scheme))
 
     def _keep_better(self, first: TrainedCandidate, second: TrainedCandidate) -> TrainedCandidate:
         """Return the second candidate, unless it is worse or falls below min_agreement."""
@@ -353,6 +390,7 @@ class SizeSearch:
                 break
             trained.append(self._train_and_log(n_points, self.trainer.blend, seed))
         trained.extend(self._smaller_sizes(trained, seed))
+        trained.extend(self._larger_sizes(trained, seed))
         selected = trained[self.select(trained)]
         small_blend = DEFAULTS.search.small_blend
         # Behind a projection, a smaller blend saves little.
@@ -374,6 +412,38 @@ class SizeSearch:
             return should_stop([item.agreement[0] for item in trained])
         best = min(good, key=lambda place: trained[place].candidate.cost)
         return len(trained) - 1 - best >= DEFAULTS.search.patience
+
+    def with_coverage(
+        self, trained: list[TrainedCandidate]
+    ) -> tuple[list[TrainedCandidate], float]:
+        """Raise margins until coverage rows agree; return the largest expected cost for that too.
+
+        The exact sums may then take as long as the cheapest model that keeps the skill.
+        """
+        max_cost = self._max_cost_with_coverage(trained)
+        return [self.trainer.with_coverage(item, max_cost) for item in trained], max_cost
+
+    def _max_cost_with_coverage(self, trained: list[TrainedCandidate]) -> float:
+        """Return the largest expected cost of a model that agrees on coverage rows."""
+        row_cost = DEFAULTS.search.row_cost
+        cheapest = trained[self.select(trained)].candidate.cost
+        return DEFAULTS.fallback.max_time_factor * (cheapest + row_cost) - row_cost
+
+    def select_covering(self, trained: list[TrainedCandidate], max_cost: float) -> int:
+        """Return the place of the best candidate that agrees on coverage rows at a limited cost."""
+        selected = self.select(trained)
+        if self.trainer.exact is None or self.options.limits.min_agreement is not None:
+            return selected
+        places = [
+            place
+            for place, item in enumerate(trained)
+            if item.is_good_enough and item.candidate.cost <= max_cost
+        ]
+        covering = [place for place in places if trained[place].is_covering]
+        if covering:
+            return min(covering, key=lambda place: trained[place].candidate.cost)
+        places = places or [selected]
+        return max(places, key=lambda place: trained[place].candidate.coverage_agreement)
 
     def sizes(self) -> list[int]:
         """Return the numbers of points of the candidates, ascending."""
@@ -459,6 +529,25 @@ class SizeSearch:
             n_points = last.candidate.n_borders // 2
             last = self._train_and_log(n_points, self.trainer.blend, seed)
             yield last
+
+    def _larger_sizes(
+        self, trained: list[TrainedCandidate], seed: np.random.SeedSequence
+    ) -> Iterator[TrainedCandidate]:
+        """Train more points where no candidate agrees on coverage rows at the cost allowed."""
+        if self.trainer.exact is None or self.options.limits.min_agreement is not None:
+            return
+        max_cost = self._max_cost_with_coverage(trained)
+        n_points = 2 * max(item.candidate.n_borders for item in trained)
+        covering = [self.trainer.with_coverage(item, max_cost).is_covering for item in trained]
+        while (
+            not any(covering)
+            and n_points <= self._max_points
+            and self.trainer.untrained_scheme(n_points).cost <= max_cost
+        ):
+            larger = self._train_and_log(n_points, self.trainer.blend, seed)
+            covering.append(self.trainer.with_coverage(larger, max_cost).is_covering)
+            n_points *= 2
+            yield larger
 
     def select(self, trained: list[TrainedCandidate]) -> int:
         """Return the place of the best candidate."""
