@@ -128,6 +128,8 @@ class PairSigmoids:
     like_libsvm: bool = False
     # Exponent that calibrates coupled probabilities.
     inverse_temperature: float = 1.0
+    # Whether LIBSVM's iteration is done for two classes as well, as in ``SVC(probability=True)``.
+    iterate_two_classes: bool = False
 
     def __post_init__(self) -> None:
         for name in ("slopes", "shifts"):
@@ -146,7 +148,11 @@ class PairSigmoids:
         """Return the probabilities of all classes, from the decision values of all pairs."""
         logits = self.slopes * values + self.shifts
         if self.like_libsvm:
-            coupled = couple_like_libsvm(sigmoid(logits), complements=sigmoid(-logits))
+            coupled = couple_like_libsvm(
+                sigmoid(logits),
+                complements=sigmoid(-logits),
+                iterate_two_classes=self.iterate_two_classes,
+            )
         else:
             coupled = couple(sigmoid(logits))
         if self.inverse_temperature == 1.0:
@@ -342,7 +348,8 @@ class ExactScheme(Scheme):
             rows = self.preprocessing.apply(rows)
         if isinstance(self.sums, ClassDensities):
             return self.sums.log_densities(rows)
-        return np.ascontiguousarray(self.sums.pair_decisions(rows))
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.ascontiguousarray(self.sums.pair_decisions(rows))
 
     def class_index(self, values: Array) -> Indices:
         """Return the class index of each row: the definition of the rules."""

@@ -1,5 +1,6 @@
 """A scheme with the labels of its classes: all that predicts."""
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -60,9 +61,9 @@ class Candidate:
     agreement: float
     agreement_error: float
     is_selected: bool = False
-    skill_loss: float = float("nan")
+    skill_loss: float = math.nan
     fallback_share: float = 0.0
-    coverage_agreement: float = float("nan")
+    coverage_agreement: float = math.nan
 
     if not TYPE_CHECKING:
 
@@ -89,12 +90,12 @@ class FitInfo:
         Share of coverage rows, between and around those given, with the source's label.
     """
 
-    agreement: float = float("nan")
-    agreement_error: float = float("nan")
+    agreement: float = math.nan
+    agreement_error: float = math.nan
     placement: str | None = None
     candidates: list[Candidate] = field(default_factory=list)
     parameters: dict[str, Any] = field(default_factory=dict)
-    coverage_agreement: float = float("nan")
+    coverage_agreement: float = math.nan
 
 
 @dataclass(frozen=True, eq=False)
