@@ -114,7 +114,8 @@ class PairSigmoids:
     # Shape (n_pairs,), both.
     slopes: Array
     shifts: Array
-    # Whether pairs are coupled by LIBSVM's iteration, which stops early, instead of exactly.
+    # Whether pairs are coupled by LIBSVM's iteration, which stops early, instead of exactly; as in
+    # scikit-learn's copy of it, also the one pair of two classes.
     like_libsvm: bool = False
     # Exponent that calibrates coupled probabilities.
     inverse_temperature: float = 1.0
@@ -136,7 +137,9 @@ class PairSigmoids:
         """Return the probabilities of all classes, from the decision values of all pairs."""
         logits = self.slopes * values + self.shifts
         if self.like_libsvm:
-            coupled = couple_like_libsvm(sigmoid(logits), complements=sigmoid(-logits))
+            coupled = couple_like_libsvm(
+                sigmoid(logits), complements=sigmoid(-logits), iterates_for_two=True
+            )
         else:
             coupled = couple(sigmoid(logits))
         if self.inverse_temperature == 1.0:

@@ -10,7 +10,7 @@ from sklearn.pipeline import Pipeline
 from limes._typing import Labels
 from limes.model.exact import ExactScheme, PairSigmoids
 from limes.model.svm import TrainedSvm
-from limes.sources.base import NoExactSums, SourceContext, exact_scheme
+from limes.sources.base import NoExactSumsError, SourceContext, exact_scheme
 from limes.sources.pipelines import unwrap
 
 
@@ -23,7 +23,7 @@ def exact_scheme_of(model: Any, context: SourceContext | None = None) -> ExactSc
     inner, preprocessing = unwrap(model)
     try:
         scheme = exact_scheme(inner, context)
-    except NoExactSums:
+    except NoExactSumsError:
         return None
     if preprocessing is None:
         return scheme
@@ -36,7 +36,7 @@ def no_exact_sums_reason(model: Any) -> str:
     """Return in words why a classifier has no exact sums; empty where it has them."""
     try:
         exact_scheme(unwrap(model)[0], None)
-    except NoExactSums as reason:
+    except NoExactSumsError as reason:
         return str(reason)
     return ""
 
@@ -75,7 +75,7 @@ def rescaled_decision(svm: TrainedSvm, slope: float, shift: float) -> TrainedSvm
 def _(model: Pipeline, context: SourceContext | None) -> ExactScheme:
     """Refuse a pipeline: `unwrap` returns one only if its first step is not linear."""
     step = model.steps[0][1]
-    raise NoExactSums(
+    raise NoExactSumsError(
         f"the step {type(step).__name__} before the classifier is not linear: accelerate the "
         "classifier on the rows that it returns"
     )

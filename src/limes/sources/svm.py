@@ -27,7 +27,7 @@ from limes.sources.base import (
     MIN_PROBABILITY,
     DecisionAndGradient,
     MulticlassSource,
-    NoExactSums,
+    NoExactSumsError,
     Source,
     SourceContext,
     as_source,
@@ -334,7 +334,7 @@ def _kernel_of(svc: Any) -> Kernel:
 def _check_kernel(svc: Any) -> None:
     """Raise an error if the kernel of an SVM is not one of those that the core knows."""
     if not isinstance(svc.kernel, str) or svc.kernel not in KERNELS:
-        raise NoExactSums(
+        raise NoExactSumsError(
             f"the kernel {svc.kernel!r} of {type(svc).__name__} is not one of {list(KERNELS)}"
         )
 
