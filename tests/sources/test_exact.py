@@ -181,7 +181,7 @@ def test_labels_of_a_binary_gaussian_process_are_its_own(kernel, steps):
 
 
 def test_rows_give_a_gaussian_process_a_sigmoid_of_its_own_probabilities():
-    X, y, more = problem(2, n_rows=150)
+    X, y, _ = problem(2, n_rows=150)
     model = GaussianProcessClassifier(2.0 * RBF(1.5), optimizer=None).fit(X, y)
     scheme = exact_scheme_of(model, SourceContext(X, None, False, np.random.default_rng(0)))
     found, expected = scheme.predict_proba(X)[:, 1], model.predict_proba(X)[:, 1]
@@ -362,3 +362,26 @@ def test_a_classifier_without_sums_says_why(name):
 
 def test_a_classifier_with_sums_gives_no_reason():
     assert no_exact_sums_reason(SVC().fit(X_TWO, Y_TWO)) == ""
+
+
+def test_an_svm_with_probabilities_is_cross_validated_without_them():
+    X, y, more = problem(3)
+    model = fitted(SVC(gamma=0.3, probability=True), X, y)
+    plain = fitted(SVC(gamma=0.3), X, y)
+    sources = [
+        as_source(each, SourceContext(X, None, False, np.random.default_rng(0)))
+        for each in (model, plain)
+    ]
+    assert_array_equal(sources[0].probabilities(more), sources[1].probabilities(more))
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_probabilities_of_scikit_learn_intelex_are_calibrated_decision_values(n_classes):
+    X, y, more = problem(n_classes)
+    model = SVC(gamma=0.2).fit(X, y)
+    # As scikit-learn-intelex stores them.
+    model.clf_prob = CalibratedClassifierCV(FrozenEstimator(SVC(gamma=0.2).fit(X, y)))
+    model.clf_prob.set_params(ensemble=False).fit(X, y)
+    scheme = exact_scheme_of(model)
+    assert_same_labels(scheme, model, more)
+    assert_allclose(scheme.predict_proba(more), model.clf_prob.predict_proba(more), atol=1e-9)

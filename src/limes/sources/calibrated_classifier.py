@@ -21,6 +21,7 @@ from limes.sources.base import (
     exact_scheme,
 )
 from limes.sources.exact import (
+    calibrators_of,
     decided_by_probability,
     exact_scheme_of,
     no_exact_sums_reason,
@@ -113,15 +114,7 @@ def _(model: CalibratedClassifierCV, context: SourceContext | None) -> ExactSche
         )
     if scheme.n_classes == 2:
         return _calibrated_pair(scheme, part.calibrators[0], part.method)
-    return replace(scheme, rule="likeliest", probabilities=_calibrators(part))
-
-
-def _calibrators(part: Any) -> Calibrators:
-    """Return the calibrators of all columns of the decision function."""
-    if part.method == "sigmoid":
-        return Calibrators(sigmoids=np.array([(each.a_, each.b_) for each in part.calibrators]))
-    thresholds = [(each.X_thresholds_, each.y_thresholds_) for each in part.calibrators]
-    return Calibrators(isotonic=tuple(thresholds))
+    return replace(scheme, rule="likeliest", probabilities=calibrators_of(part))
 
 
 def _calibrated_pair(scheme: ExactScheme, calibrator: Any, method: str) -> ExactScheme:

@@ -8,7 +8,7 @@ from sklearn.base import OutlierMixin
 from sklearn.pipeline import Pipeline
 
 from limes._typing import Labels
-from limes.model.exact import ExactScheme, PairSigmoids
+from limes.model.exact import Calibrators, ExactScheme, PairSigmoids
 from limes.model.svm import TrainedSvm
 from limes.sources.base import NoExactSumsError, SourceContext, exact_scheme
 from limes.sources.pipelines import unwrap
@@ -69,6 +69,14 @@ def rescaled_decision(svm: TrainedSvm, slope: float, shift: float) -> TrainedSvm
     """Return a two-class SVM with the decision value ``slope * f + shift``."""
     intercepts = slope * svm.intercepts - shift
     return replace(svm, dual_coef=slope * svm.dual_coef, intercepts=intercepts)
+
+
+def calibrators_of(part: Any) -> Calibrators:
+    """Return the functions of one calibrated classifier of ``CalibratedClassifierCV``."""
+    if part.method == "sigmoid":
+        return Calibrators(sigmoids=np.array([(each.a_, each.b_) for each in part.calibrators]))
+    thresholds = [(each.X_thresholds_, each.y_thresholds_) for each in part.calibrators]
+    return Calibrators(isotonic=tuple(thresholds))
 
 
 @exact_scheme.register
