@@ -360,6 +360,20 @@ def test_a_classifier_without_sums_says_why(name):
     assert reason in no_exact_sums_reason(model)
 
 
+@pytest.mark.filterwarnings("ignore:Number of classes in training fold:RuntimeWarning")
+def test_a_calibrated_classifier_must_know_all_classes():
+    y = np.where(np.arange(60) % 3, Y_TWO, "z")
+    model = CalibratedClassifierCV(FrozenEstimator(SVC().fit(X_TWO, Y_TWO)), ensemble=False)
+    assert "other classes" in no_exact_sums_reason(model.fit(X_TWO, y))
+
+
+def test_borders_at_equal_probabilities_need_probabilities():
+    model = SVC().fit(X_TWO, Y_TWO)
+    context = SourceContext(X_TWO[:0], None, True, np.random.default_rng(0))
+    assert exact_scheme_of(model, context) is None
+    assert "rows to fit them to" in no_exact_sums_reason(model, context)
+
+
 def test_a_classifier_with_sums_gives_no_reason():
     assert no_exact_sums_reason(SVC().fit(X_TWO, Y_TWO)) == ""
 

@@ -237,7 +237,7 @@ def _(model: LibsvmClassifier, context: SourceContext | None) -> ExactScheme:
         class_order=np.searchsorted(model.classes_, model.labels),
         probabilities=sigmoids,
     )
-    return decided_by_probability(scheme) if sigmoids and is_by_probability else scheme
+    return decided_by_probability(scheme) if is_by_probability else scheme
 
 
 def _libsvm_sigmoids(model: LibsvmClassifier, context: SourceContext | None) -> PairSigmoids:

@@ -32,10 +32,10 @@ def exact_scheme_of(model: Any, context: SourceContext | None = None) -> ExactSc
     return replace(scheme, preprocessing=preprocessing)
 
 
-def no_exact_sums_reason(model: Any) -> str:
+def no_exact_sums_reason(model: Any, context: SourceContext | None = None) -> str:
     """Return in words why a classifier has no exact sums; empty where it has them."""
     try:
-        exact_scheme(unwrap(model)[0], None)
+        exact_scheme(unwrap(model)[0], context)
     except NoExactSumsError as reason:
         return str(reason)
     return ""
@@ -50,13 +50,17 @@ def labels_of(model: Any) -> Labels:
 
 
 def decided_by_probability(scheme: ExactScheme) -> ExactScheme:
-    """Return an SVM's scheme that predicts the likeliest class instead of counting votes.
+    """Return the scheme of an SVM that predicts the likeliest class instead of counting votes.
 
     With two classes and one sigmoid, the decision value becomes the log odds, so that the core
     predicts the class.
     """
     sums, sigmoids = scheme.sums, scheme.probabilities
     assert isinstance(sums, TrainedSvm)
+    if sigmoids is None:
+        raise NoExactSumsError(
+            "borders at equal probabilities need an SVM with probabilities, or rows to fit them to"
+        )
     if not isinstance(sigmoids, PairSigmoids) or sums.n_classes > 2:
         return replace(scheme, rule="likeliest")
     slope, shift = float(sigmoids.slopes[0]), float(sigmoids.shifts[0])

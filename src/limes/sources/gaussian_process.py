@@ -35,7 +35,7 @@ from limes.sources.base import (
     exact_scheme,
     training_rows,
 )
-from limes.sources.generic import CentralDifferences
+from limes.sources.generic import CentralDifferences, with_feature_names
 from limes.sources.logit_source import LogitSource
 from limes.sources.platt import fit_slope
 
@@ -105,7 +105,8 @@ def _(model: GaussianProcessClassifier, context: SourceContext | None) -> ExactS
     if context is None or not len(context.X):
         return scheme
     rows = context.X[:: -(-len(context.X) // MAX_SIGMOID_ROWS)]
-    slope = fit_slope(scheme.decision(rows), model.predict_proba(rows)[:, 1])
+    probabilities = with_feature_names(model, model.predict_proba)(rows)
+    slope = fit_slope(scheme.decision(rows), probabilities[:, 1])
     return replace(scheme, probabilities=PairSigmoids(np.array([slope]), np.zeros(1)))
 
 

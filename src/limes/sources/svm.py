@@ -255,9 +255,8 @@ def _(model: SVC | NuSVC, context: SourceContext | None) -> ExactScheme:
         decision_shape=model.decision_function_shape,
         probabilities=probabilities,
     )
-    if probabilities is None or context is None or not context.by_probability:
-        return scheme
-    return decided_by_probability(scheme)
+    is_by_probability = context is not None and context.by_probability
+    return decided_by_probability(scheme) if is_by_probability else scheme
 
 
 @exact_scheme.register
