@@ -27,7 +27,7 @@ from limes.agf.tuning import (
 )
 from limes.model.affine import AffineMap
 from limes.model.exact import ClassDensities, ExactScheme
-from limes.sources.base import NoExactSums, SourceContext, exact_scheme
+from limes.sources.base import NoExactSumsError, SourceContext, exact_scheme
 
 Array = NDArray[Any]
 # Smaller bandwidths count as 0: their inverse square would overflow.
@@ -275,12 +275,12 @@ class KernelDensityClassifier(GaussianKernelClassifier):
 @exact_scheme.register
 def _(model: KernelDensityClassifier, context: SourceContext | None) -> ExactScheme:
     if len(model.classes_) < 2:
-        raise NoExactSums("a kernel density classifier of one class has no border")
+        raise NoExactSumsError("a kernel density classifier of one class has no border")
     training, width = model._training, model._scope.width
     assert isinstance(width, FixedWidth)
     gamma = 0.5 / width.bandwidth**2 if width.bandwidth >= MIN_BANDWIDTH else np.inf
     if not np.isfinite(gamma):
-        raise NoExactSums(f"the bandwidth {model.bandwidth_!r} is below the range of float64")
+        raise NoExactSumsError(f"the bandwidth {model.bandwidth_!r} is below the range of float64")
     # The share of a class in the training rows and the number that its density is divided by
     # cancel.
     densities = ClassDensities(

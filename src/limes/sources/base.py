@@ -213,7 +213,7 @@ def training_classes(model: Any, preprocessing: AffineMap | None, X: Any) -> Ind
     return None
 
 
-class NoExactSums(ValueError):
+class NoExactSumsError(ValueError):
     """A classifier has no sums of kernels that the core can compute; the message says why."""
 
 
@@ -222,9 +222,9 @@ def exact_scheme(model: Any, context: SourceContext | None) -> ExactScheme:
     """Return a fitted classifier's own sums, already taken out of its pipeline, as a scheme.
 
     With rows in the context, probabilities are fitted where the classifier has none, and borders at
-    equal probabilities are those of these. Raise `NoExactSums` where there are no such sums.
+    equal probabilities are those of these. Raise `NoExactSumsError` where there are no such sums.
     """
-    raise NoExactSums(
+    raise NoExactSumsError(
         f"{type(model).__name__} is not a sum of kernels: an SVM, a kernel density classifier or a "
         "Gaussian-process classifier is"
     )

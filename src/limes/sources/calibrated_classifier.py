@@ -14,13 +14,14 @@ from limes.model.exact import Calibrators, ExactScheme, PairSigmoids
 from limes.model.svm import TrainedSvm
 from limes.sources.base import (
     DecisionAndGradient,
-    NoExactSums,
+    NoExactSumsError,
     SourceContext,
     as_source,
     binary_decision,
     exact_scheme,
 )
 from limes.sources.exact import (
+    calibrators_of,
     decided_by_probability,
     exact_scheme_of,
     no_exact_sums_reason,
@@ -94,34 +95,28 @@ class _MeanOfSigmoids:
 @exact_scheme.register
 def _(model: CalibratedClassifierCV, context: SourceContext | None) -> ExactScheme:
     if len(model.calibrated_classifiers_) > 1:
-        raise NoExactSums(
+        raise NoExactSumsError(
             f"it averages {len(model.calibrated_classifiers_)} classifiers: fit "
             "CalibratedClassifierCV with ensemble=False"
         )
     (part,) = model.calibrated_classifiers_
     if part.method not in ("sigmoid", "isotonic"):
-        raise NoExactSums(f"the calibration must be sigmoid or isotonic, got {part.method!r}")
+        raise NoExactSumsError(f"the calibration must be sigmoid or isotonic, got {part.method!r}")
     scheme = exact_scheme_of(part.estimator)
     if scheme is None:
-        raise NoExactSums(no_exact_sums_reason(part.estimator))
+        raise NoExactSumsError(no_exact_sums_reason(part.estimator))
+    if not np.array_equal(part.estimator.classes_, model.classes_):
+        raise NoExactSumsError("the classifier that is calibrated has other classes")
     if not hasattr(part.estimator, "decision_function"):
-        raise NoExactSums("the classifier that is calibrated has no decision_function")
+        raise NoExactSumsError("the classifier that is calibrated has no decision_function")
     if scheme.n_classes > 3 and scheme.decision_shape == "ovo":
-        raise NoExactSums(
+        raise NoExactSumsError(
             "decision_function_shape must be 'ovr', got 'ovo': scikit-learn calibrates the first "
             "pairs of classes only"
         )
     if scheme.n_classes == 2:
         return _calibrated_pair(scheme, part.calibrators[0], part.method)
-    return replace(scheme, rule="likeliest", probabilities=_calibrators(part))
-
-
-def _calibrators(part: Any) -> Calibrators:
-    """Return the calibrators of all columns of the decision function."""
-    if part.method == "sigmoid":
-        return Calibrators(sigmoids=np.array([(each.a_, each.b_) for each in part.calibrators]))
-    thresholds = [(each.X_thresholds_, each.y_thresholds_) for each in part.calibrators]
-    return Calibrators(isotonic=tuple(thresholds))
+    return replace(scheme, rule="likeliest", probabilities=calibrators_of(part))
 
 
 def _calibrated_pair(scheme: ExactScheme, calibrator: Any, method: str) -> ExactScheme:
@@ -131,7 +126,7 @@ def _calibrated_pair(scheme: ExactScheme, calibrator: Any, method: str) -> Exact
     if scheme.class_order[0] == 1:
         svm = svm.reordered([1, 0])
     if method == "sigmoid":
-        sigmoids = PairSigmoids(slopes=[-calibrator.a_], shifts=[-calibrator.b_])
+        sigmoids = PairSigmoids(np.array([-calibrator.a_]), np.array([-calibrator.b_]))
         scheme = replace(scheme, sums=svm, class_order=np.arange(2), probabilities=sigmoids)
         return decided_by_probability(scheme)
     x, y = calibrator.X_thresholds_, calibrator.y_thresholds_

@@ -8,9 +8,9 @@ from sklearn.base import OutlierMixin
 from sklearn.pipeline import Pipeline
 
 from limes._typing import Labels
-from limes.model.exact import ExactScheme, PairSigmoids
+from limes.model.exact import Calibrators, ExactScheme, PairSigmoids
 from limes.model.svm import TrainedSvm
-from limes.sources.base import NoExactSums, SourceContext, exact_scheme
+from limes.sources.base import NoExactSumsError, SourceContext, exact_scheme
 from limes.sources.pipelines import unwrap
 
 
@@ -23,7 +23,7 @@ def exact_scheme_of(model: Any, context: SourceContext | None = None) -> ExactSc
     inner, preprocessing = unwrap(model)
     try:
         scheme = exact_scheme(inner, context)
-    except NoExactSums:
+    except NoExactSumsError:
         return None
     if preprocessing is None:
         return scheme
@@ -32,11 +32,11 @@ def exact_scheme_of(model: Any, context: SourceContext | None = None) -> ExactSc
     return replace(scheme, preprocessing=preprocessing)
 
 
-def no_exact_sums_reason(model: Any) -> str:
+def no_exact_sums_reason(model: Any, context: SourceContext | None = None) -> str:
     """Return in words why a classifier has no exact sums; empty where it has them."""
     try:
-        exact_scheme(unwrap(model)[0], None)
-    except NoExactSums as reason:
+        exact_scheme(unwrap(model)[0], context)
+    except NoExactSumsError as reason:
         return str(reason)
     return ""
 
@@ -50,13 +50,17 @@ def labels_of(model: Any) -> Labels:
 
 
 def decided_by_probability(scheme: ExactScheme) -> ExactScheme:
-    """Return an SVM's scheme that predicts the likeliest class instead of counting votes.
+    """Return the scheme of an SVM that predicts the likeliest class instead of counting votes.
 
     With two classes and one sigmoid, the decision value becomes the log odds, so that the core
     predicts the class.
     """
     sums, sigmoids = scheme.sums, scheme.probabilities
     assert isinstance(sums, TrainedSvm)
+    if sigmoids is None:
+        raise NoExactSumsError(
+            "borders at equal probabilities need an SVM with probabilities, or rows to fit them to"
+        )
     if not isinstance(sigmoids, PairSigmoids) or sums.n_classes > 2:
         return replace(scheme, rule="likeliest")
     slope, shift = float(sigmoids.slopes[0]), float(sigmoids.shifts[0])
@@ -71,11 +75,19 @@ def rescaled_decision(svm: TrainedSvm, slope: float, shift: float) -> TrainedSvm
     return replace(svm, dual_coef=slope * svm.dual_coef, intercepts=intercepts)
 
 
+def calibrators_of(part: Any) -> Calibrators:
+    """Return the functions of one calibrated classifier of ``CalibratedClassifierCV``."""
+    if part.method == "sigmoid":
+        return Calibrators(sigmoids=np.array([(each.a_, each.b_) for each in part.calibrators]))
+    thresholds = [(each.X_thresholds_, each.y_thresholds_) for each in part.calibrators]
+    return Calibrators(isotonic=tuple(thresholds))
+
+
 @exact_scheme.register
 def _(model: Pipeline, context: SourceContext | None) -> ExactScheme:
     """Refuse a pipeline: `unwrap` returns one only if its first step is not linear."""
     step = model.steps[0][1]
-    raise NoExactSums(
+    raise NoExactSumsError(
         f"the step {type(step).__name__} before the classifier is not linear: accelerate the "
         "classifier on the rows that it returns"
     )

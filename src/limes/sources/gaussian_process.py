@@ -28,8 +28,14 @@ from limes.model.affine import AffineMap, to_dense
 from limes.model.exact import ExactScheme, PairSigmoids
 from limes.model.svm import Kernel as SvmKernel
 from limes.model.svm import TrainedSvm
-from limes.sources.base import NoExactSums, SourceContext, as_source, exact_scheme, training_rows
-from limes.sources.generic import CentralDifferences
+from limes.sources.base import (
+    NoExactSumsError,
+    SourceContext,
+    as_source,
+    exact_scheme,
+    training_rows,
+)
+from limes.sources.generic import CentralDifferences, with_feature_names
 from limes.sources.logit_source import LogitSource
 from limes.sources.platt import fit_slope
 
@@ -72,7 +78,7 @@ def _(model: GaussianProcessClassifier, context: SourceContext) -> LogitSource:
 def _(model: GaussianProcessClassifier, context: SourceContext | None) -> ExactScheme:
     """Return the latent mean, whose sign is the class; its variance is not a sum of kernels."""
     if len(model.classes_) > 2:
-        raise NoExactSums(
+        raise NoExactSumsError(
             "the labels of a Gaussian-process classifier are those of one sum of kernels for two "
             f"classes only, got {len(model.classes_)}"
         )
@@ -92,15 +98,16 @@ def _(model: GaussianProcessClassifier, context: SourceContext | None) -> ExactS
         kernel=SvmKernel("rbf", gamma),
         vectors=vectors[order],
         dual_coef=-radial.factor * residuals[None, order],
-        intercepts=[-radial.constant * residuals.sum()],
-        n_support=[np.sum(~is_second), np.sum(is_second)],
+        intercepts=np.array([-radial.constant * residuals.sum()]),
+        n_support=np.bincount(is_second, minlength=2),
     )
     scheme = ExactScheme(svm, preprocessing, rule="strict")
     if context is None or not len(context.X):
         return scheme
     rows = context.X[:: -(-len(context.X) // MAX_SIGMOID_ROWS)]
-    slope = fit_slope(scheme.decision(rows), model.predict_proba(rows)[:, 1])
-    return replace(scheme, probabilities=PairSigmoids(slopes=[slope], shifts=[0.0]))
+    probabilities = with_feature_names(model, model.predict_proba)(rows)
+    slope = fit_slope(scheme.decision(rows), probabilities[:, 1])
+    return replace(scheme, probabilities=PairSigmoids(np.array([slope]), np.zeros(1)))
 
 
 @dataclass(frozen=True)
@@ -129,7 +136,7 @@ def _as_radial(kernel: Kernel) -> _RadialKernel:
                 return replace(first, constant=first.constant + second.constant)
             factor, constant = (each * second.constant for each in (first.factor, first.constant))
             return replace(first, factor=factor, constant=constant)
-    raise NoExactSums(
+    raise NoExactSumsError(
         f"the kernel {kernel} is not one RBF with constant factors, constants and white noise"
     )
 

@@ -21,13 +21,13 @@ from limes.model.coupling import (
     couple,
     log_odds_and_slopes,
 )
-from limes.model.exact import ExactScheme, PairSigmoids, one_vs_rest
+from limes.model.exact import Calibrators, ExactScheme, PairSigmoids, one_vs_rest
 from limes.model.svm import KERNELS, Kernel, TrainedSvm
 from limes.sources.base import (
     MIN_PROBABILITY,
     DecisionAndGradient,
     MulticlassSource,
-    NoExactSums,
+    NoExactSumsError,
     Source,
     SourceContext,
     as_source,
@@ -37,7 +37,7 @@ from limes.sources.base import (
     training_classes,
     training_rows,
 )
-from limes.sources.exact import decided_by_probability
+from limes.sources.exact import calibrators_of, decided_by_probability
 from limes.sources.platt import (
     calibration_rows,
     cross_validate,
@@ -161,7 +161,7 @@ class SvmSource(MulticlassSource):
             warnings.simplefilter("ignore", ConvergenceWarning)
             warnings.simplefilter("ignore", FutureWarning)
             try:
-                model = clone(self.model).fit(X, np.asarray(self.classes)[class_index])
+                model = _untrained(self.model).fit(X, np.asarray(self.classes)[class_index])
             except ValueError:
                 return None
         if len(model.classes_) < len(self.classes):
@@ -242,22 +242,21 @@ def _(model: SVC | NuSVC, context: SourceContext) -> SvmSource:
 def _(model: SVC | NuSVC, context: SourceContext | None) -> ExactScheme:
     _check_kernel(model)
     svm = svm_from_sklearn(model)
-    sigmoids = _own_sigmoids(model, svm)
-    if sigmoids is None and context is not None and len(context.X):
-        sigmoids = _fit_sigmoids(model, svm, context)
+    probabilities = _own_probabilities(model, svm)
+    if probabilities is None and context is not None and len(context.X):
+        probabilities = _fit_sigmoids(model, svm, context)
         if not context.by_probability:
             # As `SvmSource` has them: equal probabilities where the vote of the pair changes.
-            sigmoids = replace(sigmoids, shifts=np.zeros_like(sigmoids.shifts))
+            probabilities = replace(probabilities, shifts=np.zeros_like(probabilities.shifts))
     scheme = ExactScheme(
         sums=svm,
         rule="ties broken" if _breaks_ties(model) else "votes",
         class_order=np.arange(svm.n_classes),
         decision_shape=model.decision_function_shape,
-        probabilities=sigmoids,
+        probabilities=probabilities,
     )
-    if sigmoids is None or context is None or not context.by_probability:
-        return scheme
-    return decided_by_probability(scheme)
+    is_by_probability = context is not None and context.by_probability
+    return decided_by_probability(scheme) if is_by_probability else scheme
 
 
 @exact_scheme.register
@@ -334,7 +333,7 @@ def _kernel_of(svc: Any) -> Kernel:
 def _check_kernel(svc: Any) -> None:
     """Raise an error if the kernel of an SVM is not one of those that the core knows."""
     if not isinstance(svc.kernel, str) or svc.kernel not in KERNELS:
-        raise NoExactSums(
+        raise NoExactSumsError(
             f"the kernel {svc.kernel!r} of {type(svc).__name__} is not one of {list(KERNELS)}"
         )
 
@@ -345,13 +344,23 @@ def _breaks_ties(svc: SVC | NuSVC) -> bool:
     return bool(svc.break_ties) and has_one_per_class
 
 
-def _own_sigmoids(svc: Any, svm: TrainedSvm) -> PairSigmoids | None:
-    """Return the sigmoids of an SVM that was fitted with ``probability=True``, else None."""
-    # Its public name is deprecated, and warns.
+def _own_probabilities(svc: Any, svm: TrainedSvm) -> PairSigmoids | Calibrators | None:
+    """Return the probabilities of an SVM that was fitted with ``probability=True``, else None."""
+    calibrated = getattr(svc, "clf_prob", None)
+    if calibrated is not None:
+        # scikit-learn-intelex calibrates the one-vs-rest decision function instead.
+        is_calibrated = svc.decision_function_shape == "ovr" or svm.n_classes == 2
+        return calibrators_of(calibrated.calibrated_classifiers_[0]) if is_calibrated else None
+    # The public name is deprecated, and warns.
     slopes = getattr(svc, "_probA", None)
     if slopes is None or np.size(slopes) != len(svm.intercepts):
         return None
-    return PairSigmoids(slopes=-slopes, shifts=np.array(svc._probB), like_libsvm=True)
+    return PairSigmoids(
+        slopes=-slopes,
+        shifts=np.array(svc._probB),
+        like_libsvm=True,
+        iterate_two_classes=True,
+    )
 
 
 def _fit_sigmoids(svc: Any, svm: TrainedSvm, context: SourceContext) -> PairSigmoids:
@@ -382,7 +391,7 @@ def svm_sigmoids(
 
     def decisions_of_fold(train: Indices, test: Indices) -> Array:
         rows = sparse.csr_array(X[train]) if is_sparse else X[train]
-        fold_svc = clone(svc).fit(rows, svc.classes_[class_index[train]])
+        fold_svc = _untrained(svc).fit(rows, svc.classes_[class_index[train]])
         return svm_from_sklearn(fold_svc).pair_decisions(X[test])
 
     if len(np.unique(class_index)) == svm.n_classes:
@@ -397,6 +406,13 @@ def svm_sigmoids(
             return PairSigmoids(slopes, shifts, inverse_temperature=exponent)
     rows = calibration_rows(class_index, rng)
     return PairSigmoids(*fit_pair_sigmoids(svm.pair_decisions(X[rows]), class_index[rows]))
+
+
+def _untrained(svc: Any) -> Any:
+    """Return an unfitted copy without probabilities, for which it would be trained five times."""
+    copy = clone(svc)
+    # The default is False in older versions of scikit-learn, and a word in newer ones.
+    return copy.set_params(probability=type(svc)().probability)
 
 
 def _fit_exponent(coupled: Array, class_index: Indices) -> float:
