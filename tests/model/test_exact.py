@@ -3,6 +3,7 @@
 import pickle
 import warnings
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -25,6 +26,7 @@ from limes.model.exact import (
 from limes.model.schemes import OneVsRestScheme, PairwiseScheme, SharedScheme
 from limes.model.svm import Kernel, TrainedSvm
 from limes.sources.svm import svm_from_sklearn
+from tests.model.test_file import change_header, refusal
 
 KERNELS = {
     "linear": {"kernel": "linear"},
@@ -41,6 +43,7 @@ def data(n_classes, n_rows=300):
     )
 
 
+@cache
 def svc(n_classes, kernel="rbf", **options):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -431,6 +434,7 @@ class TestFallback:
             replace(fallback_scheme(), exact=exact)
 
 
+@cache
 def stored_schemes():
     """Return schemes with every form of sums, rule, step and probabilities."""
     three, two = svm_from_sklearn(svc(3)), svm_from_sklearn(svc(2))
@@ -482,3 +486,63 @@ class TestFiles:
         vectors = scheme.exact.sums.vectors.tobytes()
         assert vectors in (tmp_path / "large.limes").read_bytes()
         assert vectors not in (tmp_path / "m.limes").read_bytes()
+
+    @pytest.mark.parametrize(
+        ("name", "change", "found"),
+        [
+            ("rbf", lambda s: s["sections"].pop("exact_source"), "exact_source"),
+            ("rbf", lambda s: s["sections"].update(exact_source=[]), "exact_source"),
+            ("rbf", lambda s: s["scheme"].update(n_classes=4), "3 classes"),
+            ("rbf", lambda s: s["scheme"].update(maps={}), "entries"),
+            ("rbf", lambda s: exact(s).update(rule="most"), "rule"),
+            ("rbf", lambda s: exact(s).update(rule="likeliest"), "likeliest"),
+            ("rbf", lambda s: exact(s).update(decision_shape=None), "decision_shape"),
+            ("rbf", lambda s: exact(s).update(class_order=99), "99"),
+            ("rbf", lambda s: exact(s).update(more=1), "more"),
+            ("rbf", lambda s: exact(s).update(fallback={"margin": 1.0, "share": 0.5}), "alone"),
+            ("rbf", lambda s: exact(s)["sums"].update(kernel="other"), "kernel"),
+            ("rbf", lambda s: exact(s)["sums"].update(gamma=1), "gamma"),
+            ("rbf", lambda s: exact(s)["sums"].update(gamma=-1.0), "gamma"),
+            ("rbf", lambda s: exact(s)["sums"].update(degree=1 << 40), "degree"),
+            ("rbf", lambda s: exact(s)["sums"].update(vectors=0), "vectors"),
+            ("rbf", lambda s: exact(s)["sums"].pop("coef0"), "coef0"),
+            ("dense", lambda s: exact(s).update(preprocessing=None), "features"),
+            ("sigmoids", lambda s: exact(s).update(probabilities=[]), "probabilities"),
+            ("sigmoids", lambda s: exact(s)["probabilities"].update(like_libsvm=1), "like_libsvm"),
+            (
+                "sigmoids",
+                lambda s: exact(s)["probabilities"].update(inverse_temperature=0.0),
+                "inverse_temperature",
+            ),
+            ("isotonic", lambda s: exact(s)["probabilities"].pop("sizes"), "entries"),
+            ("density", lambda s: exact(s)["sums"].update(kernel="rbf"), "entries"),
+            ("density", lambda s: exact(s).update(rule="votes"), "rule"),
+            ("fallback", lambda s: exact(s).update(fallback=None), "fallback"),
+            ("fallback", lambda s: exact(s)["fallback"].update(margin=-1.0), "margin"),
+            ("fallback", lambda s: exact(s)["fallback"].update(share=2.0), "share"),
+        ],
+    )
+    def test_a_damaged_section_is_refused(self, name, change, found, tmp_path):
+        scheme = stored_schemes()[name]
+        model = Model(scheme, np.arange(scheme.n_classes), scheme.n_features)
+        save_model(model, tmp_path / "m.limes")
+        message = refusal(
+            tmp_path / "m.limes", change_header((tmp_path / "m.limes").read_bytes(), change)
+        )
+        assert found in message
+
+    @pytest.mark.parametrize(
+        ("key", "value"), [("vectors", np.nan), ("dual_coef", np.inf), ("intercepts", -np.inf)]
+    )
+    def test_numbers_that_are_not_finite_are_refused(self, key, value, tmp_path):
+        scheme = stored_schemes()["rbf"]
+        changed = np.array(getattr(scheme.sums, key))
+        changed.flat[0] = value
+        scheme = replace(scheme, sums=replace(scheme.sums, **{key: changed}))
+        save_model(Model(scheme, np.arange(3), N_FEATURES), tmp_path / "m.limes")
+        with pytest.raises(ValueError, match=f"finite numbers in '{key}'"):
+            load_model(tmp_path / "m.limes")
+
+
+def exact(header):
+    return header["sections"]["exact_source"]

@@ -246,9 +246,7 @@ def _libsvm_sigmoids(model: LibsvmClassifier, context: SourceContext | None) -> 
     Pairs have the order of the file.
     """
     if model.sigmoids is not None:
-        # LIBSVM couples three classes or more; those of two it keeps 1e-7 away from 0 and 1.
-        has_coupling = model.svm.n_classes > 2
-        return PairSigmoids(-model.sigmoids[0], model.sigmoids[1], like_libsvm=has_coupling)
+        return PairSigmoids(-model.sigmoids[0], model.sigmoids[1], like_libsvm=True)
     if context is None or context.class_index is None:
         n_pairs = len(model.svm.intercepts)
         return PairSigmoids(np.full(n_pairs, DEFAULT_SLOPE), np.zeros(n_pairs))

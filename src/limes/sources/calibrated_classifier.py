@@ -105,8 +105,6 @@ def _(model: CalibratedClassifierCV, context: SourceContext | None) -> ExactSche
     scheme = exact_scheme_of(part.estimator)
     if scheme is None:
         raise NoExactSumsError(no_exact_sums_reason(part.estimator))
-    if not np.array_equal(part.estimator.classes_, model.classes_):
-        raise NoExactSumsError("the classifier that is calibrated has other classes")
     if not hasattr(part.estimator, "decision_function"):
         raise NoExactSumsError("the classifier that is calibrated has no decision_function")
     if scheme.n_classes > 3 and scheme.decision_shape == "ovo":

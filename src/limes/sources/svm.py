@@ -355,12 +355,7 @@ def _own_probabilities(svc: Any, svm: TrainedSvm) -> PairSigmoids | Calibrators 
     slopes = getattr(svc, "_probA", None)
     if slopes is None or np.size(slopes) != len(svm.intercepts):
         return None
-    return PairSigmoids(
-        slopes=-slopes,
-        shifts=np.array(svc._probB),
-        like_libsvm=True,
-        iterate_two_classes=True,
-    )
+    return PairSigmoids(-slopes, svc._probB, like_libsvm=True, iterate_two_classes=True)
 
 
 def _fit_sigmoids(svc: Any, svm: TrainedSvm, context: SourceContext) -> PairSigmoids:
