@@ -192,6 +192,10 @@ class CriterionConfig:
     # Settled.
     max_skill_loss: float = 0.004
     max_relative_skill_loss: float = 0.01
+    # Standard errors of the loss that are added to it; the same where rows can be handed to exact
+    # sums, which every row within the errors would cost.
+    loss_errors: float = 1.0
+    loss_errors_beside_exact: float = 0.5
     # Largest expected gain, in units of the largest loss: a model that is better than its source by
     # more predicts other labels. Not measured.
     max_gain_ratio: float = 2.0
@@ -206,11 +210,14 @@ class CriterionConfig:
 class FallbackConfig:
     """Which rows a map hands to the exact sums."""
 
-    # Agreement with the source on coverage rows that the default reaches by fallback. The issue of
-    # scenes: a map that agreed on 1.0000 of the labelled pixels agreed on .81 of all.
-    min_coverage_agreement: float = 0.995
-    # Expected time that may be spent on that, in times of the fastest model that keeps the skill.
+    # Agreement with the source on coverage rows that the default reaches by fallback: the first
+    # within the time below. On a scene, agreement was lower than on coverage rows: .986 where these
+    # had .990, .992 where they had .995.
+    coverage_agreements: tuple[float, ...] = (0.995, 0.99)
+    # Expected time that may be spent on that, in times of the fastest model that keeps the skill;
+    # and the same where none of these agreements is reached.
     max_time_factor: float = 2.0
+    uncovered_time_factor: float = 1.1
     # Standard errors by which ``min_agreement`` must be exceeded on validation rows.
     agreement_errors: float = 1.0
     # Rows to measure agreement on between and around the given ones, and their values together.
@@ -243,9 +250,10 @@ class SearchConfig:
     # the exact sums that a map may cost at most.
     unsearched_cost: float = 3000
     max_share_of_exact_cost: float = 0.5
-    # Multiply-adds that take as long as reading, checking and labelling a row of any map: 20 ns at
-    # 30 multiply-adds per ns (AVX-512).
-    row_cost: float = 600
+    # Multiply-adds that take as long as what a map does beside them: reading, checking, labelling a
+    # row, and finding the points to blend. 23 ns with one point, 30 to 60 with 16 to 128, at 30
+    # multiply-adds per ns (AVX-512).
+    row_cost: float = 1000
     # Points that a map may have however few rows there are. Settled.
     points_for_any_rows: int = 64
     # Points up to which a candidate may cost as much as its source. Not measured.

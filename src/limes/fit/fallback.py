@@ -11,8 +11,8 @@ from limes.fit.config import DEFAULTS
 from limes.fit.validation import ValidationSet, agreement_error
 from limes.model.schemes import MapScheme
 
-# The largest threshold: every row is handed over.
-MAX_MARGIN = float(np.finfo(np.float32).max)
+# The largest threshold that a scheme takes: every row is handed over.
+MAX_MARGIN = 1e30
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,13 +103,4 @@ def margin_of_agreement(curve: MarginCurve, coverage: MarginCurve, min_agreement
             curve.threshold_of_agreement(min_agreement, DEFAULTS.fallback.agreement_errors),
             coverage.threshold_of_agreement(min_agreement),
         ),
-    )
-
-
-def margin_of_coverage(curve: MarginCurve, coverage: MarginCurve, max_share: float) -> float:
-    """Return the margin that covers the rows around those given, as far as a share allows it."""
-    return min(
-        MAX_MARGIN,
-        coverage.threshold_of_agreement(DEFAULTS.fallback.min_coverage_agreement),
-        curve.threshold_of_share(max_share),
     )

@@ -124,7 +124,9 @@ def fit_model(
             verbose=verbose,
         )
         if fitted.scheme is exact:
-            return replace(fit_exact(model, context), candidates=fitted.candidates)
+            inner_source = source.source if isinstance(source, RescaledSource) else source
+            result = fit_exact(model, replace(context, source=inner_source))
+            return replace(result, candidates=fitted.candidates)
     else:
         fitted = _fit_several_maps(
             scheme, source, data, validation, options, refine, seed, n_jobs, verbose
@@ -140,8 +142,8 @@ def fit_exact(model: Any, context: SourceContext | None = None) -> FitResult:
     exact = exact_scheme_of(model, context)
     if exact is None:
         raise ValueError(
-            f"scheme='exact' needs a source with sums of kernels: {no_exact_sums_reason(model)}. "
-            "Give another scheme."
+            "scheme='exact' needs a source with sums of kernels: "
+            f"{no_exact_sums_reason(model, context)}. Give another scheme."
         )
     candidates = [exact_candidate(exact, is_selected=True)]
     return FitResult(exact, exact, candidates, None, labels_of(model))
@@ -158,8 +160,8 @@ def _exact_sums(
     exact = exact_scheme_of(model, context)
     if exact is None and options.fallback is True:
         raise ValueError(
-            f"fallback=True needs a source with sums of kernels: {no_exact_sums_reason(model)}. "
-            "Give fallback='auto' or False."
+            "fallback=True needs a source with sums of kernels: "
+            f"{no_exact_sums_reason(model, context)}. Give fallback='auto' or False."
         )
     return exact
 

@@ -20,7 +20,7 @@ from limes.fit.config import (
 )
 from limes.fit.criterion import SkillCriterion
 from limes.fit.data import FitData
-from limes.fit.fallback import MarginCurve, margin_of_agreement, margin_of_coverage
+from limes.fit.fallback import MAX_MARGIN, MarginCurve, margin_of_agreement
 from limes.fit.train import calibrate, fit_map, n_training_samples, seconds_per_sample
 from limes.fit.transfer_set import TransferSet, build_transfer_set, extend_transfer_set
 from limes.fit.validation import ValidationSet, augmented_validation_set
@@ -71,24 +71,28 @@ def fit_shared(
         candidates = [replace(final.candidate, is_selected=True)]
     else:
         search = SizeSearch(trainer, verbose)
-        trained, max_cost = search.with_coverage(search.run(seed))
-        trained.sort(key=lambda item: item.candidate.cost)
+        goal, trained, selected = search.cover(search.run(seed))
         candidates = [item.candidate for item in trained]
-        selected = search.select_covering(trained, max_cost)
         final = trained[selected]
         if not (can_be_exact and trainer.is_slow_beside_exact(final)):
             final = trainer.retrain_with_full_budget(final, final_seed)
-            final = trainer.with_coverage(final, max_cost)
+            final = trainer.with_coverage(final, goal)
             candidates[selected] = final.candidate
         if exact is not None and can_be_exact:
             is_exact = trainer.is_slow_beside_exact(final)
             candidates.append(exact_candidate(exact, is_selected=is_exact))
             if is_exact:
-                return FittedScheme(exact, exact, candidates)
+                return FittedScheme(exact, exact, _by_cost(candidates))
         candidates[selected] = replace(final.candidate, is_selected=True)
         _warn_if_below(final.candidate, options.limits.min_agreement)
     last = trainer.retrain_on_all_rows(final, final_seed)
-    return FittedScheme(last, trainer.scheme_of(final), candidates)
+    schemes = trainer.scheme_of(last), trainer.scheme_of(final)
+    return FittedScheme(*schemes, _by_cost(candidates))
+
+
+def _by_cost(candidates: list[Candidate]) -> list[Candidate]:
+    """Return candidates with their costs ascending."""
+    return sorted(candidates, key=lambda candidate: candidate.cost)
 
 
 def exact_candidate(exact: ExactScheme, *, is_selected: bool = False) -> Candidate:
@@ -122,13 +126,10 @@ class TrainedCandidate:
     # and as the mean over classes.
     agreement: tuple[float, float]
     balanced_agreement: tuple[float, float]
-    # Whether it meets the criterion of skill and Brier score, or the user's min_agreement.
+    # Whether it meets the criterion of skill and Brier score, or the user's min_agreement; with its
+    # fallback, and without.
     is_good_enough: bool
-
-    @property
-    def is_covering(self) -> bool:
-        """Whether it agrees with the source between and around the given rows."""
-        return self.candidate.coverage_agreement >= DEFAULTS.fallback.min_coverage_agreement
+    is_good_alone: bool
 
     def is_worse_than(self, other: "TrainedCandidate") -> bool:
         """Return whether an agreement is lower by more than its standard error explains."""
@@ -138,6 +139,18 @@ class TrainedCandidate:
         )
         n_errors = DEFAULTS.search.worse_errors
         return any(first[0] < second[0] - n_errors * second[1] for first, second in pairs)
+
+
+@dataclass(frozen=True)
+class CoverageGoal:
+    """An agreement on coverage rows, and the expected cost of a row that may be spent on it."""
+
+    agreement: float
+    max_cost: float
+
+    def is_reached_by(self, candidate: Candidate) -> bool:
+        """Return whether a candidate agrees at that cost."""
+        return candidate.coverage_agreement >= self.agreement and candidate.cost <= self.max_cost
 
 
 class CandidateTrainer:
@@ -206,7 +219,10 @@ class CandidateTrainer:
         curve = MarginCurve(self.validation, inner.class_index(values), inner.margins(values))
         coverage = MarginCurve.of_scheme(inner, self.coverage, self.coverage_rows)
         scheme = self.as_scheme((map_.with_preprocessing(self.data.preprocessing),))
-        margin = self._needed_margin(curve, coverage, scheme)
+        margin, probabilities = (
+            self._needed_margin(curve, coverage, scheme),
+            inner.probabilities(values),
+        )
         candidate = self._candidate(scheme, blend, curve, coverage, margin)
         return TrainedCandidate(
             scheme,
@@ -217,9 +233,8 @@ class CandidateTrainer:
             margin,
             self.validation.agreement_assuming_independence(curve.class_index),
             self.validation.balanced_agreement(curve.class_index),
-            self._is_good_enough(
-                candidate, curve.with_fallback(margin), inner.probabilities(values)
-            ),
+            self._is_good_enough(candidate, curve.with_fallback(margin), probabilities),
+            margin == 0 and self._is_good_enough(candidate, curve.class_index, probabilities),
         )
 
     def _candidate(
@@ -248,20 +263,24 @@ class CandidateTrainer:
         if self.exact is None:
             return 0.0
         min_agreement = self.options.limits.min_agreement
-        if min_agreement is None:
-            margin = curve.threshold_of_skill(self.criterion.keeps_skill)
-        else:
+        if min_agreement is not None:
             margin = margin_of_agreement(curve, coverage, min_agreement)
+        else:
+            margin = curve.threshold_of_skill(self._keeps_skill)
         return margin if self._is_within_limits(scheme, margin, curve) else 0.0
 
-    def with_coverage(self, trained: TrainedCandidate, max_cost: float) -> TrainedCandidate:
-        """Raise the margin until coverage rows agree, or the expected cost reaches a limit."""
+    def with_coverage(self, trained: TrainedCandidate, goal: CoverageGoal) -> TrainedCandidate:
+        """Raise the margin until coverage rows agree, or the expected cost reaches its limit."""
         if self.exact is None or self.options.limits.min_agreement is not None:
             return trained
         scheme, curve, coverage = trained.map_scheme, trained.curve, trained.coverage
-        max_share = (max_cost - scheme.cost) / self.exact.cost
-        margin = max(trained.margin, margin_of_coverage(curve, coverage, max_share))
-        if margin == trained.margin or not self._is_within_limits(scheme, margin, curve):
+        max_share = (goal.max_cost - scheme.cost) / self.exact.cost
+        margin = min(
+            MAX_MARGIN,
+            coverage.threshold_of_agreement(goal.agreement),
+            curve.threshold_of_share(max_share),
+        )
+        if margin <= trained.margin or not self._is_within_limits(scheme, margin, curve):
             return trained
         candidate = self._candidate(scheme, trained.candidate.blend, curve, coverage, margin)
         return replace(trained, candidate=candidate, margin=margin)
@@ -301,9 +320,15 @@ class CandidateTrainer:
         min_agreement = self.options.limits.min_agreement
         if min_agreement is not None:
             return candidate.agreement >= min_agreement
-        return self.has_enough_validation_rows and self.criterion.is_good_enough(
-            class_index, probabilities
-        )
+        if not (self.has_enough_validation_rows and self.criterion.keeps_brier(probabilities)):
+            return False
+        return self._keeps_skill(class_index)
+
+    def _keeps_skill(self, class_index: Indices) -> bool:
+        """Return whether labels keep the skill; less certainty is needed beside exact sums."""
+        config = DEFAULTS.criterion
+        n_errors = config.loss_errors if self.exact is None else config.loss_errors_beside_exact
+        return self.criterion.keeps_skill(class_index, n_errors=n_errors)
 
     def retrain_with_full_budget(
         self, short: TrainedCandidate, seed: np.random.SeedSequence
@@ -314,13 +339,15 @@ class CandidateTrainer:
         n_points, blend = short.candidate.n_borders, short.candidate.blend
         return self._keep_better(short, self.train(n_points, blend, seed, self.final_budget))
 
-    def retrain_on_all_rows(self, first: TrainedCandidate, seed: np.random.SeedSequence) -> Scheme:
+    def retrain_on_all_rows(
+        self, first: TrainedCandidate, seed: np.random.SeedSequence
+    ) -> TrainedCandidate:
         """Train a candidate again with the held-out rows as well, if there is time.
 
         The fallback stays as it is, since these rows no longer show how many are needed.
         """
         if not self._fits_budget(first):
-            return self.scheme_of(first)
+            return first
         rng = np.random.default_rng(seed.spawn(1)[0])
         transfer_set = extend_transfer_set(
             self.transfer_set, self.source, self.data.held_out_rows, rng=rng
@@ -331,7 +358,7 @@ class CandidateTrainer:
         last = self._keep_better(
             first, self.train(n_points, blend, seed, first.budget, transfer_set)
         )
-        return self.scheme_of(replace(first, map_scheme=last.map_scheme))
+        return first if last is first else replace(first, map_scheme=last.map_scheme)
 
     def _keep_better(self, first: TrainedCandidate, second: TrainedCandidate) -> TrainedCandidate:
         """Return the second candidate, unless it is worse or falls below min_agreement."""
@@ -413,37 +440,51 @@ class SizeSearch:
         best = min(good, key=lambda place: trained[place].candidate.cost)
         return len(trained) - 1 - best >= DEFAULTS.search.patience
 
-    def with_coverage(
+    def cover(
         self, trained: list[TrainedCandidate]
-    ) -> tuple[list[TrainedCandidate], float]:
-        """Raise margins until coverage rows agree; return the largest expected cost for that too.
+    ) -> tuple[CoverageGoal, list[TrainedCandidate], int]:
+        """Raise margins until coverage rows agree; return the goal, candidates and best place.
 
-        The exact sums may then take as long as the cheapest model that keeps the skill.
+        The first goal that a candidate reaches counts. Where none is reached, a little time is
+        spent on the best agreement.
         """
-        max_cost = self._max_cost_with_coverage(trained)
-        return [self.trainer.with_coverage(item, max_cost) for item in trained], max_cost
-
-    def _max_cost_with_coverage(self, trained: list[TrainedCandidate]) -> float:
-        """Return the largest expected cost of a model that agrees on coverage rows."""
-        row_cost = DEFAULTS.search.row_cost
-        cheapest = trained[self.select(trained)].candidate.cost
-        return DEFAULTS.fallback.max_time_factor * (cheapest + row_cost) - row_cost
-
-    def select_covering(self, trained: list[TrainedCandidate], max_cost: float) -> int:
-        """Return the place of the best candidate that agrees on coverage rows at a limited cost."""
-        selected = self.select(trained)
+        config = DEFAULTS.fallback
         if self.trainer.exact is None or self.options.limits.min_agreement is not None:
-            return selected
-        places = [
-            place
-            for place, item in enumerate(trained)
-            if item.is_good_enough and item.candidate.cost <= max_cost
-        ]
-        covering = [place for place in places if trained[place].is_covering]
-        if covering:
-            return min(covering, key=lambda place: trained[place].candidate.cost)
-        places = places or [selected]
-        return max(places, key=lambda place: trained[place].candidate.coverage_agreement)
+            return CoverageGoal(0.0, np.inf), trained, self.select(trained)
+        for agreement in config.coverage_agreements:
+            goal = CoverageGoal(agreement, self._max_cost(trained, config.max_time_factor))
+            covered, places = self._with_coverage(trained, goal)
+            reached = [item for item in places if goal.is_reached_by(covered[item].candidate)]
+            if reached:
+                return goal, covered, min(reached, key=lambda place: covered[place].candidate.cost)
+        goal = CoverageGoal(agreement, self._max_cost(trained, config.uncovered_time_factor))
+        covered, places = self._with_coverage(trained, goal)
+        affordable = [item for item in places if covered[item].candidate.cost <= goal.max_cost]
+        if not affordable:
+            return goal, covered, self.select(trained)
+        best = max(affordable, key=lambda place: covered[place].candidate.coverage_agreement)
+        return goal, covered, best
+
+    def _max_cost(self, trained: list[TrainedCandidate], time_factor: float) -> float:
+        """Return the cost of a row that takes so many times as long as that of the best model.
+
+        That is the model that would be selected without fallback, or a cheaper one with fallback.
+        """
+        alone = [replace(item, is_good_enough=item.is_good_alone) for item in trained]
+        best_cost = min(
+            trained[self.select(alone)].map_scheme.cost,
+            trained[self.select(trained)].candidate.cost,
+        )
+        row_cost = DEFAULTS.search.row_cost
+        return time_factor * (best_cost + row_cost) - row_cost
+
+    def _with_coverage(
+        self, trained: list[TrainedCandidate], goal: CoverageGoal
+    ) -> tuple[list[TrainedCandidate], list[int]]:
+        """Return candidates with margins raised to a goal, and the places of those to select."""
+        good = [place for place, item in enumerate(trained) if item.is_good_enough]
+        covered = [self.trainer.with_coverage(item, goal) for item in trained]
+        return covered, good or [self.select(trained)]
 
     def sizes(self) -> list[int]:
         """Return the numbers of points of the candidates, ascending."""
@@ -465,14 +506,19 @@ class SizeSearch:
         if n_points > self._max_points:
             return False
         cost = self.trainer.untrained_scheme(n_points).cost
-        if self.trainer.exact is not None:
-            return cost <= DEFAULTS.search.max_share_of_exact_cost * self.trainer.exact.cost
+        if not self._is_cheaper_than_exact(cost):
+            return False
         if self.options.limits.min_agreement is not None:
             return True
         is_small = n_points <= DEFAULTS.search.few_points
         max_cost = self.source.query_cost if is_small else self.max_cost_without_proof
         max_cost = max(max_cost, DEFAULTS.search.negligible_cost)
         return cost <= max_cost
+
+    def _is_cheaper_than_exact(self, cost: float) -> bool:
+        """Return whether a map of some cost may be taken instead of the exact sums, if any."""
+        exact = self.trainer.exact
+        return exact is None or cost <= DEFAULTS.search.max_share_of_exact_cost * exact.cost
 
     @property
     def _max_points(self) -> int:
@@ -492,9 +538,9 @@ class SizeSearch:
         min_size = low + int(low * DEFAULTS.search.min_size_step)
         while high - low > 1:
             middle = (low + high) // 2
-            is_affordable = (
-                min_agreement is not None
-                or self.trainer.untrained_scheme(middle).cost <= self.max_cost_without_proof
+            cost = self.trainer.untrained_scheme(middle).cost
+            is_affordable = self._is_cheaper_than_exact(cost) and (
+                min_agreement is not None or cost <= self.max_cost_without_proof
             )
             low, high = (middle, high) if is_affordable else (low, middle)
         return [low] if low >= min_size else []
@@ -536,16 +582,20 @@ class SizeSearch:
         """Train more points where no candidate agrees on coverage rows at the cost allowed."""
         if self.trainer.exact is None or self.options.limits.min_agreement is not None:
             return
-        max_cost = self._max_cost_with_coverage(trained)
+        config = DEFAULTS.fallback
+        max_cost = self._max_cost(trained, config.max_time_factor)
+        goal = CoverageGoal(config.coverage_agreements[0], max_cost)
         n_points = 2 * max(item.candidate.n_borders for item in trained)
-        covering = [self.trainer.with_coverage(item, max_cost).is_covering for item in trained]
+        covered, places = self._with_coverage(trained, goal)
+        is_reached = any(goal.is_reached_by(covered[place].candidate) for place in places)
         while (
-            not any(covering)
+            not is_reached
             and n_points <= self._max_points
             and self.trainer.untrained_scheme(n_points).cost <= max_cost
         ):
             larger = self._train_and_log(n_points, self.trainer.blend, seed)
-            covering.append(self.trainer.with_coverage(larger, max_cost).is_covering)
+            with_margin = self.trainer.with_coverage(larger, goal)
+            is_reached = larger.is_good_enough and goal.is_reached_by(with_margin.candidate)
             n_points *= 2
             yield larger
 
