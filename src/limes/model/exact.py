@@ -36,9 +36,9 @@ from limes.model.svm import TrainedSvm
 
 RULES = ("votes", "strict", "ties broken", "likeliest", "density")
 DECISION_SHAPES = ("ovr", "ovo")
-# Multiply-adds that take as long as the exponential of one kernel value in float32. SVMs of 2 to 128
-# features and 2, 4 and 10 classes, one thread: 0.019 ns for each feature of a vector, 0.040 ns for
-# a weight that is not zero, and 0.11 ns for the exponential on AVX-512 (5.7 multiply-adds), 0.18 ns
+# Multiply-adds that take as long as the exponential of one kernel value in float32. Time of SVMs of
+# 2 to 128 features and 2, 4 and 10 classes, one thread: 0.019 ns for a feature of a vector, 0.04 ns
+# for a weight that is not zero, 0.11 ns for the exponential on AVX-512 (5.7 multiply-adds), 0.18 ns
 # on AVX2 (9.9).
 EXPONENTIAL_COST = 8
 # Distances in a block of the densities in NumPy: 8 MB of float64.
