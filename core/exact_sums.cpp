@@ -18,6 +18,7 @@ struct ExactWorkspace {
     Real *common, *random;    // [row]: see ExactModel
     Real* partial;            // unfinished scores
     Real *sums, *totals, *lost;  // [slot][row]: of a chain of blocks, of a segment
+    double* slot_totals;         // [slot], of one row
     Real *values, *magnitudes;  // [value][row]
     Index<Real> *certain, *possible;  // [class][vector of rows]: votes
     size_t size = 0;
@@ -36,6 +37,7 @@ struct ExactWorkspace {
         sums = allocate<Real>(memory, (model.max_slots + 1) * height);
         totals = allocate<Real>(memory, (model.max_slots + 1) * height);
         lost = allocate<Real>(memory, (model.max_slots + 1) * height);
+        slot_totals = allocate<double>(memory, model.max_slots);
         values = allocate<Real>(memory, n_values * height);
         magnitudes = allocate<Real>(memory, n_values * height);
         certain = allocate<Index<Real>>(memory, model.n_classes * row_vectors);
@@ -118,8 +120,11 @@ inline void prepare_row(const ExactJob<Real>& job, size_t row, size_t place,
     }
     for (size_t k = 0; k < n; ++k) to[k] = Real(workspace.mapped[k]);
     for (size_t k = n; k < model.n_padded; ++k) to[k] = 0;
-    const auto polynomial = [&](const double* c) { return c[0] + c[1] * length + c[2] * squared; };
-    const double common = polynomial(model.common_error), random = polynomial(model.random_error);
+    const double reach = length > model.typical_length ? length : model.typical_length;
+    const double spread = reach * (reach + 2 * length);
+    const double common = model.common_error[0] + model.common_error[1] * spread +
+                          model.common_error[2] * squared;
+    const double random = model.random_error[0] + model.random_error[1] * spread;
     const bool is_useful = common + random < model.max_error;
     workspace.squares[place] = Real(model.square_factor * squared);
     workspace.common[place] = is_useful ? Real(common) : infinity<Real>;
@@ -274,14 +279,89 @@ inline void sum_segments(const ExactModel<Real>& model, const Function function,
         sum_segment(model, model.segments[s], function, workspace);
 }
 
+// ---- Densities ----
+
+inline float logarithm(float x) { return __builtin_log2f(x); }
+inline double logarithm(double x) { return __builtin_log(x); }
+
+// The logarithm of the sum of exponentials over one class, relative to the highest exponent so far,
+// without the part that all vectors share, -c |z|^2.
+template <class Real>
+inline void sum_density(const ExactModel<Real>& model, const ExactSegment& segment,
+                        ExactWorkspace<Real>& workspace) {
+    constexpr size_t height = tile_rows<Real>;
+    const Panels<Real>& all = model.vectors;
+    const Panels<Real> some{segment.n_blocks * block, all.n_terms,
+                            all.tiles + segment.first_block * block * all.n_terms, nullptr,
+                            all.biases + segment.first_block * block};
+    Real *highest = workspace.totals, *sums = workspace.sums;
+    for (size_t r = 0; r < height; ++r) highest[r] = Real(-1e30), sums[r] = 0;
+    scan_points(workspace.panel, some, workspace.partial,
+                [&](size_t, const Scores<Real>& scores) __attribute__((always_inline)) {
+                    for (size_t r = 0; r < row_vectors; ++r) {
+                        const Vector<Real> before = load(highest + r * lanes<Real>);
+                        Vector<Real> most = before;
+                        for (size_t p = 0; p < block; ++p) most = max(scores.at[r][p], most);
+                        Vector<Real> sum = load(sums + r * lanes<Real>) *
+                                           kernel_exponential(before - most);
+                        for (size_t p = 0; p < block; ++p)
+                            sum += kernel_exponential(scores.at[r][p] - most);
+                        store(highest + r * lanes<Real>, most);
+                        store(sums + r * lanes<Real>, sum);
+                    }
+                });
+    const size_t value = model.slot_values[segment.first_slot];
+    for (size_t r = 0; r < height; ++r)
+        workspace.values[value * height + r] =
+            highest[r] + logarithm(sums[r]) - model.intercepts[value];
+}
+
+template <class Real>
+inline void sum_densities(const ExactModel<Real>& model, ExactWorkspace<Real>& workspace) {
+    for (size_t i = 0; i < model.n_values * tile_rows<Real>; ++i)
+        workspace.values[i] = -infinity<Real>;
+    for (size_t s = 0; s < model.n_segments; ++s)
+        sum_density(model, model.segments[s], workspace);
+}
+
+inline double error_of_density(const ExactModel<float>& model, size_t value, float relative) {
+    return 1.4426950408889634 * double(relative) + double(model.absolute_errors[value]);
+}
+inline double error_of_density(const ExactModel<double>& model, size_t value, double relative) {
+    return relative + model.absolute_errors[value];
+}
+
+// The class with the highest density, or -1 where another may have it.
+template <class Real>
+inline int32_t densest_class(const ExactModel<Real>& model, size_t row,
+                             const ExactWorkspace<Real>& workspace) {
+    const Real* values = workspace.values + row;
+    const Real relative = workspace.common[row] + workspace.random[row];
+    size_t best = 0;
+    for (size_t c = 1; c < model.n_values; ++c)
+        best = values[c * tile_rows<Real>] > values[best * tile_rows<Real>] ? c : best;
+    for (size_t c = 0; c < model.n_values; ++c) {
+        const double gap =
+            double(values[best * tile_rows<Real>]) - double(values[c * tile_rows<Real>]);
+        const double error =
+            error_of_density(model, best, relative) + error_of_density(model, c, relative);
+        if (c != best && !(gap > error)) return -1;
+    }
+    return int32_t(best);
+}
+
+// ---- Kernels other than Gaussians ----
+
 inline void apply_linear(const ExactModel<double>& model, ExactWorkspace<double>& workspace) {
     project_tile(workspace.panel, model.vectors, workspace.partial, workspace.values);
 }
 
 inline void sum_kernels(const ExactModel<float>& model, ExactWorkspace<float>& workspace) {
+    if (model.is_density) return sum_densities(model, workspace);
     sum_segments(model, Gaussian<float>{workspace.squares}, workspace);
 }
 inline void sum_kernels(const ExactModel<double>& model, ExactWorkspace<double>& workspace) {
+    if (model.is_density) return sum_densities(model, workspace);
     switch (model.function) {
         case KernelFunction::gaussian:
             return sum_segments(model, Gaussian<double>{workspace.squares}, workspace);
@@ -329,7 +409,7 @@ template <class Real>
 inline Real bound_error(const ExactModel<Real>& model, size_t value, size_t row,
                         const ExactWorkspace<Real>& workspace) {
     const Real size = workspace.magnitudes[value * tile_rows<Real> + row];
-    const Real independent = 4 * square_root(model.largest_weights[value] * size);
+    const Real independent = 2 * square_root(model.largest_weights[value] * size);
     return workspace.common[row] * size +
            workspace.random[row] * (independent < size ? independent : size) +
            model.absolute_errors[value];
@@ -412,10 +492,19 @@ inline void write_values(const ExactJob<Real>& job, size_t first, size_t n,
     const bool is_gaussian = model.function == KernelFunction::gaussian;
     for (size_t r = 0; r < n; ++r) {
         double* to = job.values + (first + r) * n_values;
-        for (size_t v = 0; v < n_values; ++v) to[v] = double(workspace.values[v * height + r]);
+        for (size_t v = 0; v < n_values; ++v) {
+            to[v] = double(workspace.values[v * height + r]);
+            if (model.is_density) to[v] -= double(workspace.squares[r]);
+        }
         if (!job.errors && !(workspace.common[r] < infinity<Real>)) to[0] = __builtin_nan("");
         if (!job.errors) continue;
         double* errors = job.errors + (first + r) * n_values;
+        if (model.is_density) {
+            const Real relative = workspace.common[r] + workspace.random[r];
+            for (size_t v = 0; v < n_values; ++v)
+                errors[v] = error_of_density(model, v, relative);
+            continue;
+        }
         const double bound = is_gaussian ? 0 : double(kernel_bound(model, r, workspace));
         for (size_t v = 0; v < n_values; ++v)
             errors[v] = is_gaussian ? double(bound_error(model, v, r, workspace))
@@ -424,20 +513,130 @@ inline void write_values(const ExactJob<Real>& job, size_t first, size_t n,
     }
 }
 
+// ---- Single rows ----
+
+// One number for each vector of a block.
+template <class Real>
+struct BlockLanes;
+template <>
+struct BlockLanes<float> {
+    typedef float Vector __attribute__((vector_size(block * sizeof(float)), may_alias));
+};
+template <>
+struct BlockLanes<double> {
+    typedef double Vector __attribute__((vector_size(block * sizeof(double)), may_alias));
+};
+template <class Real>
+using BlockVector = typename BlockLanes<Real>::Vector;
+
+// The Gaussians of one row with n_blocks blocks from `first` on.
+template <class Real, size_t n_blocks>
+inline void row_kernels(const ExactModel<Real>& model, size_t first,
+                        const ExactWorkspace<Real>& workspace, Real* kernels) {
+    const size_t n_terms = model.vectors.n_terms;
+    const Real* tiles = model.vectors.tiles + first * block * n_terms;
+    BlockVector<Real> scores[n_blocks];
+    for (size_t b = 0; b < n_blocks; ++b)
+        scores[b] = *reinterpret_cast<const BlockVector<Real>*>(model.vectors.biases +
+                                                                (first + b) * block);
+    for (size_t k = 0; k < n_terms; ++k)
+#pragma GCC unroll 8
+        for (size_t b = 0; b < n_blocks; ++b)
+            scores[b] -= workspace.rows[k] * *reinterpret_cast<const BlockVector<Real>*>(
+                                                 tiles + (b * n_terms + k) * block);
+    for (size_t b = 0; b < n_blocks; ++b)
+        *reinterpret_cast<BlockVector<Real>*>(kernels + b * block) = scores[b];
+    const Vector<Real> square = broadcast(workspace.squares[0]);
+    for (size_t i = 0; i < n_blocks * block; i += lanes<Real>)
+        store(kernels + i, kernel_exponential(load(kernels + i) - square));
+}
+
+// The sums of a row over one segment, in the first row of the workspace's tile.
+template <class Real>
+inline void sum_segment_of_row(const ExactModel<Real>& model, const ExactSegment& segment,
+                               ExactWorkspace<Real>& workspace) {
+    constexpr size_t some = spare_blocks, height = tile_rows<Real>;
+    alignas(64) Real kernels[some * block];
+    double* totals = workspace.slot_totals;
+    for (size_t s = 0; s < segment.n_slots; ++s) totals[s] = 0;
+    const size_t last = segment.first_block + segment.n_blocks;
+    for (size_t first = segment.first_block; first < last;) {
+        const size_t n = last - first < some ? last - first : some;
+        // Kernels of further blocks, which the padding of the vectors allows, are not used.
+        if (n > 2)
+            row_kernels<Real, some>(model, first, workspace, kernels);
+        else
+            row_kernels<Real, 2>(model, first, workspace, kernels);
+        for (size_t b = 0; b < n; ++b) {
+            const size_t end = model.entry_starts[first + b + 1];
+            for (size_t e = model.entry_starts[first + b]; e < end; ++e) {
+                Real sum = 0;
+                for (size_t p = 0; p < block; ++p)
+                    sum += kernels[b * block + p] * model.weights[e * block + p];
+                totals[model.entry_slots[e]] += double(sum);
+            }
+        }
+        first += n;
+    }
+    for (size_t s = 0; s < segment.n_slots; ++s) {
+        const size_t place = model.slot_values[segment.first_slot + s] * height;
+        workspace.values[place] += model.slot_signs[segment.first_slot + s] * Real(totals[s]);
+        workspace.magnitudes[place] += Real(totals[s]);
+    }
+}
+
+template <class Real>
+inline void sum_row(const ExactJob<Real>& job, size_t row, ExactWorkspace<Real>& workspace) {
+    const ExactModel<Real>& model = *job.model;
+    prepare_row(job, row, 0, workspace);
+    for (size_t v = 0; v < model.n_values; ++v) {
+        workspace.values[v * tile_rows<Real>] = -model.intercepts[v];
+        workspace.magnitudes[v * tile_rows<Real>] = 0;
+    }
+    for (size_t s = 0; s < model.n_segments; ++s)
+        sum_segment_of_row(model, model.segments[s], workspace);
+}
+
+// ---- All rows ----
+
+template <class Real>
+inline void choose_tile(const ExactJob<Real>& job, size_t first, size_t n,
+                        ExactWorkspace<Real>& workspace) {
+    if (job.model->is_density) {
+        for (size_t r = 0; r < n; ++r)
+            job.classes[first + r] = densest_class(*job.model, r, workspace);
+        return;
+    }
+    count_votes(*job.model, workspace);
+    choose_classes(*job.model, n, workspace, job.classes + first);
+}
+
 template <class Real>
 void run_exact(const ExactJob<Real>& job, size_t first, size_t last, Real* memory) {
     constexpr size_t height = tile_rows<Real>;
-    ExactWorkspace<Real> workspace(*job.model, memory);
-    for (; first < last; first += height) {
-        const size_t n = last - first < height ? last - first : height;
-        prepare_tile(job, first, n, workspace);
-        sum_kernels(*job.model, workspace);
-        if (!job.classes) {
-            write_values(job, first, n, workspace);
+    const ExactModel<Real>& model = *job.model;
+    ExactWorkspace<Real> workspace(model, memory);
+    // Values without bounds must not depend on how many rows there are.
+    const bool may_run_rows = model.function == KernelFunction::gaussian && !model.is_density &&
+                              (job.classes || job.errors);
+    while (first < last) {
+        const size_t left = last - first, n = left < height ? left : height;
+        if (may_run_rows && n < min_tile_rows<Real>) {
+            sum_row(job, first, workspace);
+            if (job.classes)
+                job.classes[first] = choose_class(model, 0, workspace);
+            else
+                write_values(job, first, 1, workspace);
+            ++first;
             continue;
         }
-        count_votes(*job.model, workspace);
-        choose_classes(*job.model, n, workspace, job.classes + first);
+        prepare_tile(job, first, n, workspace);
+        sum_kernels(model, workspace);
+        if (job.classes)
+            choose_tile(job, first, n, workspace);
+        else
+            write_values(job, first, n, workspace);
+        first += n;
     }
 }
 
