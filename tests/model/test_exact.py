@@ -334,6 +334,20 @@ class TestCore:
         assert scheme.predict_proba(X).shape == (len(X), 3)
         assert scheme.decision(X).shape == (len(X), 3)
 
+    @pytest.mark.parametrize("gamma", [0.0, 0.05, 3.0])
+    def test_densities_are_those_of_the_definition(self, gamma):
+        X, y = data(3)
+        order, counts = np.argsort(y, kind="stable"), np.bincount(y)
+        step = AffineMap.scaling(np.ones(N_FEATURES), np.full(N_FEATURES, 0.5))
+        densities = ClassDensities(step.apply(X[order]), gamma, counts, [-1.0, -0.5, -0.7])
+        scheme = ExactScheme(densities, step, "density", np.array([1, 2, 0]))
+        tests = np.vstack([rows(2000), 100 * rows(10)])
+        expected = densities.log_densities(step.apply(tests))
+        assert_allclose(scheme.values(tests, n_threads=2), expected, rtol=1e-11, atol=1e-11)
+        assert_array_equal(scheme.classify(tests), scheme.class_index(expected))
+        exact = FallbackScheme(SharedScheme((shared_map(3),), 3), scheme, margin=1e30)
+        assert_array_equal(exact.classify(tests), scheme.class_index(expected))
+
     def test_one_vector_and_classes_without_any(self):
         svm = TrainedSvm(Kernel("rbf", 1.0), [[1.0, 0.0]], [[0.0], [2.0]], np.ones(3), [0, 1, 0])
         scheme = ExactScheme(svm)

@@ -306,7 +306,7 @@ class ExactScheme(Scheme):
     @property
     def has_core_rule(self) -> bool:
         """Whether the compiled core classifies; otherwise NumPy does, from the values."""
-        return self.rule not in ("likeliest", "density")
+        return self.rule != "likeliest"
 
     @cached_property
     def core_sums(self) -> ExactSums:
@@ -394,9 +394,6 @@ class ExactScheme(Scheme):
 
         A positive value means the second class of a pair.
         """
-        if isinstance(self.sums, ClassDensities):
-            step = self.preprocessing
-            return self.sums.log_densities(X if step is None else step.apply(X))
         return self.core_sums.values(X, n_threads=n_threads)
 
     def class_index(self, values: Array) -> Indices:
