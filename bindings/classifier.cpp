@@ -277,7 +277,8 @@ void bind_classifier(nb::module_& m) {
         .def(nb::init<nb::object, const std::string&, nb::object, nb::object, nb::object,
                       nb::object, nb::object, double>(),
              "maps"_a.none(), "rule"_a, "pairs"_a.none(), "children"_a.none(), "shortlist"_a.none(),
-             "tie_breaker"_a.none(), "exact"_a.none(), "fallback_margin"_a)
+             "tie_breaker"_a.none(), "exact"_a.none() = nb::none(),
+             "fallback_margin"_a = 0.0)
         .def("label", &BoundClassifier::label, "X"_a.none(), "table"_a.none(), "out"_a.none(),
              "n_threads"_a)
         .def("first_out_of_range", &BoundClassifier::first_out_of_range, "X"_a.none())

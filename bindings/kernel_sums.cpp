@@ -214,6 +214,15 @@ size_t count_uncertain(const ExactSums& sums, nb::handle X) {
     return thread.n_uncertain();
 }
 
+// For each row, the largest error of a float32 value as a multiple of its bound.
+void exact_error_ratios(const ExactSums& sums, nb::handle X, nb::handle out) {
+    const ArrayView view(X, "X"), place(out, "out", true);
+    const Rows rows = read_rows(view, sums.n_features());
+    double* to = read_output(place, {rows.count});
+    const nb::gil_scoped_release release;
+    sums.error_ratios(rows, to);
+}
+
 void bind_exact_sums(nb::module_& m) {
     using namespace nb::literals;
     const auto make = [](ExactSums* self, nb::handle vectors, nb::handle n_support,
@@ -231,6 +240,7 @@ void bind_exact_sums(nb::module_& m) {
              "class_order"_a.none(), "preprocessing"_a.none(), "level"_a)
         .def("values", &exact_values, "X"_a.none(), "out"_a.none(), "n_threads"_a)
         .def("count_uncertain", &count_uncertain, "X"_a.none())
+        .def("error_ratios", &exact_error_ratios, "X"_a.none(), "out"_a.none())
         .def_prop_ro("n_features", &ExactSums::n_features)
         .def_prop_ro("n_classes", &ExactSums::n_classes)
         .def_prop_ro("n_values", &ExactSums::n_values);

@@ -14,9 +14,11 @@ template <class Real>
 struct ExactWorkspace {
     double *raw, *mapped;     // one row: its features, its terms
     Real *rows, *panel;       // a tile: [row][n_padded], [term][row]
-    Real *squares, *errors;   // [row]: c |z|^2 and the relative error
+    Real* squares;            // [row]: c |z|^2
+    Real *common, *random;    // [row]: see ExactModel
     Real* partial;            // unfinished scores
-    Real *sums, *highest;     // [slot][row]; densities: [row]
+    Real *sums, *totals, *lost;  // [slot][row]: of a chain of blocks, of a segment
+    double* slot_totals;         // [slot], of one row
     Real *values, *magnitudes;  // [value][row]
     Index<Real> *certain, *possible;  // [class][vector of rows]: votes
     size_t size = 0;
@@ -29,10 +31,13 @@ struct ExactWorkspace {
         rows = allocate<Real>(memory, height * model.n_padded);
         panel = allocate<Real>(memory, height * model.n_padded);
         squares = allocate<Real>(memory, height);
-        errors = allocate<Real>(memory, height);
+        common = allocate<Real>(memory, height);
+        random = allocate<Real>(memory, height);
         partial = allocate<Real>(memory, max_blocks * block * height);
         sums = allocate<Real>(memory, (model.max_slots + 1) * height);
-        highest = allocate<Real>(memory, height);
+        totals = allocate<Real>(memory, (model.max_slots + 1) * height);
+        lost = allocate<Real>(memory, (model.max_slots + 1) * height);
+        slot_totals = allocate<double>(memory, model.max_slots);
         values = allocate<Real>(memory, n_values * height);
         magnitudes = allocate<Real>(memory, n_values * height);
         certain = allocate<Index<Real>>(memory, model.n_classes * row_vectors);
@@ -95,38 +100,45 @@ inline double map_row(const RowTransform& transform, const Rows& rows, size_t ro
     return (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }
 
-// Write the terms of one row, zero-padded, and what its squared length determines.
+// Write the terms of a row of the tile, zero-padded, and what its length determines.
 template <class Real>
-inline void prepare_row(const ExactModel<Real>& model, const Rows& rows, size_t row, Real* to,
-                        Real* square, Real* error, ExactWorkspace<Real>& workspace) {
+inline void prepare_row(const ExactJob<Real>& job, size_t row, size_t place,
+                        ExactWorkspace<Real>& workspace) {
+    const ExactModel<Real>& model = *job.model;
     const size_t n = model.transform.n_terms;
-    const double squared = map_row(model.transform, rows, row, workspace.raw, workspace.mapped);
+    Real* to = workspace.rows + place * model.n_padded;
+    const double squared =
+        map_row(model.transform, job.rows, row, workspace.raw, workspace.mapped);
     const double length = square_root(squared);
     // In float32 an infinite length may be that of a row that is not finite.
     const bool is_known = sizeof(Real) == sizeof(double) || squared < infinity<double>;
     if (length > model.far_distance && is_known) {
         __builtin_memset(to, 0, model.n_padded * sizeof(Real));
-        *square = Real(1e30);
-        *error = 0;
+        workspace.squares[place] = Real(1e30);
+        workspace.common[place] = workspace.random[place] = 0;
         return;
     }
     for (size_t k = 0; k < n; ++k) to[k] = Real(workspace.mapped[k]);
     for (size_t k = n; k < model.n_padded; ++k) to[k] = 0;
-    const double relative = model.error[0] + model.error[1] * length + model.error[2] * squared;
-    *square = Real(model.square_factor * squared);
-    *error = relative < model.max_error ? Real(relative) : infinity<Real>;
+    const double reach = length > model.typical_length ? length : model.typical_length;
+    const double spread = reach * (reach + 2 * length);
+    const double common = model.common_error[0] + model.common_error[1] * spread +
+                          model.common_error[2] * squared;
+    const double random = model.random_error[0] + model.random_error[1] * spread;
+    const bool is_useful = common + random < model.max_error;
+    workspace.squares[place] = Real(model.square_factor * squared);
+    workspace.common[place] = is_useful ? Real(common) : infinity<Real>;
+    workspace.random[place] = is_useful ? Real(random) : infinity<Real>;
 }
 
 template <class Real>
 inline void prepare_tile(const ExactJob<Real>& job, size_t first, size_t n,
                          ExactWorkspace<Real>& workspace) {
     const ExactModel<Real>& model = *job.model;
-    for (size_t r = 0; r < n; ++r)
-        prepare_row(model, job.rows, first + r, workspace.rows + r * model.n_padded,
-                    workspace.squares + r, workspace.errors + r, workspace);
+    for (size_t r = 0; r < n; ++r) prepare_row(job, first + r, r, workspace);
     for (size_t r = n; r < tile_rows<Real>; ++r) {
         __builtin_memset(workspace.rows + r * model.n_padded, 0, model.n_padded * sizeof(Real));
-        workspace.squares[r] = workspace.errors[r] = 0;
+        workspace.squares[r] = workspace.common[r] = workspace.random[r] = 0;
     }
     transpose_tile(workspace.rows, model.n_padded, model.transform.n_terms, workspace.panel);
 }
@@ -189,34 +201,63 @@ __attribute__((always_inline)) inline void add_weighted(const ExactModel<Real>& 
     }
 }
 
-template <class Real>
-inline Panels<Real> vectors_of(const ExactModel<Real>& model, const ExactSegment& segment) {
-    const Panels<Real>& all = model.vectors;
-    return {segment.n_blocks * block, all.n_terms,
-            all.tiles + segment.first_block * block * all.n_terms, nullptr,
-            all.biases + segment.first_block * block};
-}
-
-// The sums of a tile over the vectors of one segment.
+// sums[slot][row] of n blocks of a segment from `first` on.
 template <class Real, class Function>
-inline void sum_segment(const ExactModel<Real>& model, const ExactSegment& segment,
-                        const Function function, ExactWorkspace<Real>& workspace) {
-    constexpr size_t height = tile_rows<Real>;
-    __builtin_memset(workspace.sums, 0, segment.n_slots * height * sizeof(Real));
-    scan_points(workspace.panel, vectors_of(model, segment), workspace.partial,
+inline void sum_blocks(const ExactModel<Real>& model, size_t first, size_t n, size_t n_slots,
+                       const Function function, ExactWorkspace<Real>& workspace) {
+    const Panels<Real>& all = model.vectors;
+    const Panels<Real> some{n * block, all.n_terms, all.tiles + first * block * all.n_terms,
+                            nullptr, all.biases + first * block};
+    __builtin_memset(workspace.sums, 0, n_slots * tile_rows<Real> * sizeof(Real));
+    scan_points(workspace.panel, some, workspace.partial,
                 [&](size_t b, Scores<Real>& scores) __attribute__((always_inline)) {
 #pragma GCC unroll 16
                     for (size_t p = 0; p < block; ++p)
 #pragma GCC unroll 4
                         for (size_t r = 0; r < row_vectors; ++r)
                             scores.at[r][p] = function(scores.at[r][p], r);
-                    add_weighted(model, segment.first_block + b, scores, workspace.sums);
+                    add_weighted(model, first + b, scores, workspace.sums);
                 });
-    for (size_t s = 0; s < segment.n_slots; ++s) {
+}
+
+// Add the sums to the totals of a segment, and what rounding loses to `lost`.
+template <class Real>
+inline void add_to_totals(size_t n_slots, ExactWorkspace<Real>& workspace) {
+    for (size_t i = 0; i < n_slots * tile_rows<Real>; i += lanes<Real>) {
+        const Vector<Real> a = load(workspace.totals + i), b = load(workspace.sums + i);
+        const Vector<Real> sum = a + b, part = sum - a;
+        store(workspace.totals + i, sum);
+        store(workspace.lost + i, load(workspace.lost + i) + ((a - (sum - part)) + (b - part)));
+    }
+}
+
+// The sums of a tile over the vectors of one segment. Long ones are split, since the rounding error
+// grows with the length of a chain of additions.
+template <class Real, class Function>
+inline void sum_segment(const ExactModel<Real>& model, const ExactSegment& segment,
+                        const Function function, ExactWorkspace<Real>& workspace) {
+    constexpr size_t height = tile_rows<Real>;
+    const size_t n_slots = segment.n_slots, n_blocks = segment.n_blocks;
+    const bool is_short = n_blocks <= max_chain_blocks;
+    if (is_short) {
+        sum_blocks(model, segment.first_block, n_blocks, n_slots, function, workspace);
+    } else {
+        __builtin_memset(workspace.totals, 0, n_slots * height * sizeof(Real));
+        __builtin_memset(workspace.lost, 0, n_slots * height * sizeof(Real));
+        for (size_t b = 0; b < n_blocks; b += chain_blocks) {
+            const size_t n = n_blocks - b < chain_blocks ? n_blocks - b : chain_blocks;
+            sum_blocks(model, segment.first_block + b, n, n_slots, function, workspace);
+            add_to_totals(n_slots, workspace);
+        }
+    }
+    for (size_t s = 0; s < n_slots; ++s) {
         const size_t place = model.slot_values[segment.first_slot + s] * height;
         const Vector<Real> sign = broadcast(model.slot_signs[segment.first_slot + s]);
         for (size_t r = 0; r < height; r += lanes<Real>) {
-            const Vector<Real> sum = load(workspace.sums + s * height + r);
+            const size_t i = s * height + r;
+            const Vector<Real> sum = is_short
+                                         ? load(workspace.sums + i)
+                                         : load(workspace.totals + i) + load(workspace.lost + i);
             Real* value = workspace.values + place + r;
             Real* magnitude = workspace.magnitudes + place + r;
             store(value, load(value) + sign * sum);
@@ -238,14 +279,89 @@ inline void sum_segments(const ExactModel<Real>& model, const Function function,
         sum_segment(model, model.segments[s], function, workspace);
 }
 
+// ---- Densities ----
+
+inline float logarithm(float x) { return __builtin_log2f(x); }
+inline double logarithm(double x) { return __builtin_log(x); }
+
+// The logarithm of the sum of exponentials over one class, relative to the highest exponent so far,
+// without the part that all vectors share, -c |z|^2.
+template <class Real>
+inline void sum_density(const ExactModel<Real>& model, const ExactSegment& segment,
+                        ExactWorkspace<Real>& workspace) {
+    constexpr size_t height = tile_rows<Real>;
+    const Panels<Real>& all = model.vectors;
+    const Panels<Real> some{segment.n_blocks * block, all.n_terms,
+                            all.tiles + segment.first_block * block * all.n_terms, nullptr,
+                            all.biases + segment.first_block * block};
+    Real *highest = workspace.totals, *sums = workspace.sums;
+    for (size_t r = 0; r < height; ++r) highest[r] = Real(-1e30), sums[r] = 0;
+    scan_points(workspace.panel, some, workspace.partial,
+                [&](size_t, const Scores<Real>& scores) __attribute__((always_inline)) {
+                    for (size_t r = 0; r < row_vectors; ++r) {
+                        const Vector<Real> before = load(highest + r * lanes<Real>);
+                        Vector<Real> most = before;
+                        for (size_t p = 0; p < block; ++p) most = max(scores.at[r][p], most);
+                        Vector<Real> sum = load(sums + r * lanes<Real>) *
+                                           kernel_exponential(before - most);
+                        for (size_t p = 0; p < block; ++p)
+                            sum += kernel_exponential(scores.at[r][p] - most);
+                        store(highest + r * lanes<Real>, most);
+                        store(sums + r * lanes<Real>, sum);
+                    }
+                });
+    const size_t value = model.slot_values[segment.first_slot];
+    for (size_t r = 0; r < height; ++r)
+        workspace.values[value * height + r] =
+            highest[r] + logarithm(sums[r]) - model.intercepts[value];
+}
+
+template <class Real>
+inline void sum_densities(const ExactModel<Real>& model, ExactWorkspace<Real>& workspace) {
+    for (size_t i = 0; i < model.n_values * tile_rows<Real>; ++i)
+        workspace.values[i] = -infinity<Real>;
+    for (size_t s = 0; s < model.n_segments; ++s)
+        sum_density(model, model.segments[s], workspace);
+}
+
+inline double error_of_density(const ExactModel<float>& model, size_t value, float relative) {
+    return 1.4426950408889634 * double(relative) + double(model.absolute_errors[value]);
+}
+inline double error_of_density(const ExactModel<double>& model, size_t value, double relative) {
+    return relative + model.absolute_errors[value];
+}
+
+// The class with the highest density, or -1 where another may have it.
+template <class Real>
+inline int32_t densest_class(const ExactModel<Real>& model, size_t row,
+                             const ExactWorkspace<Real>& workspace) {
+    const Real* values = workspace.values + row;
+    const Real relative = workspace.common[row] + workspace.random[row];
+    size_t best = 0;
+    for (size_t c = 1; c < model.n_values; ++c)
+        best = values[c * tile_rows<Real>] > values[best * tile_rows<Real>] ? c : best;
+    for (size_t c = 0; c < model.n_values; ++c) {
+        const double gap =
+            double(values[best * tile_rows<Real>]) - double(values[c * tile_rows<Real>]);
+        const double error =
+            error_of_density(model, best, relative) + error_of_density(model, c, relative);
+        if (c != best && !(gap > error)) return -1;
+    }
+    return int32_t(best);
+}
+
+// ---- Kernels other than Gaussians ----
+
 inline void apply_linear(const ExactModel<double>& model, ExactWorkspace<double>& workspace) {
     project_tile(workspace.panel, model.vectors, workspace.partial, workspace.values);
 }
 
 inline void sum_kernels(const ExactModel<float>& model, ExactWorkspace<float>& workspace) {
+    if (model.is_density) return sum_densities(model, workspace);
     sum_segments(model, Gaussian<float>{workspace.squares}, workspace);
 }
 inline void sum_kernels(const ExactModel<double>& model, ExactWorkspace<double>& workspace) {
+    if (model.is_density) return sum_densities(model, workspace);
     switch (model.function) {
         case KernelFunction::gaussian:
             return sum_segments(model, Gaussian<double>{workspace.squares}, workspace);
@@ -273,7 +389,9 @@ inline void count_votes(const ExactModel<Real>& model, ExactWorkspace<Real>& wor
             for (size_t r = 0; r < row_vectors; ++r) {
                 const size_t place = v * height + r * lanes<Real>;
                 const Vector<Real> error =
-                    load(workspace.errors + r * lanes<Real>) * load(workspace.magnitudes + place) +
+                    (load(workspace.common + r * lanes<Real>) +
+                     load(workspace.random + r * lanes<Real>)) *
+                        load(workspace.magnitudes + place) +
                     absolute;
                 const Vector<Real> value = load(workspace.values + place);
                 // A comparison that holds is -1; with a NaN it is 0.
@@ -284,6 +402,45 @@ inline void count_votes(const ExactModel<Real>& model, ExactWorkspace<Real>& wor
                 possible[j * row_vectors + r] += 1 + first;
             }
         }
+}
+
+// The bound of the error of a value of one row of a tile.
+template <class Real>
+inline Real bound_error(const ExactModel<Real>& model, size_t value, size_t row,
+                        const ExactWorkspace<Real>& workspace) {
+    const Real size = workspace.magnitudes[value * tile_rows<Real> + row];
+    const Real independent = 2 * square_root(model.largest_weights[value] * size);
+    return workspace.common[row] * size +
+           workspace.random[row] * (independent < size ? independent : size) +
+           model.absolute_errors[value];
+}
+
+// The class of one row of a tile by the full bound of errors, or -1.
+template <class Real>
+inline int32_t choose_class(const ExactModel<Real>& model, size_t row,
+                            const ExactWorkspace<Real>& workspace) {
+    const size_t n = model.n_classes;
+    using Integer = typename Lanes<Real>::Integer;
+    // The votes of this row, in the memory of the tile's.
+    Integer* certain = reinterpret_cast<Integer*>(workspace.certain) + row;
+    Integer* possible = reinterpret_cast<Integer*>(workspace.possible) + row;
+    constexpr size_t step = tile_rows<Real>;
+    for (size_t c = 0; c < n; ++c) certain[c * step] = possible[c * step] = 0;
+    for (size_t i = 0, v = 0; i < n; ++i)
+        for (size_t j = i + 1; j < n; ++j, ++v) {
+            const Real value = workspace.values[v * step + row];
+            const Real error = bound_error(model, v, row, workspace);
+            const bool is_first = value < -error, is_second = value > error;
+            certain[i * step] += is_first, certain[j * step] += is_second;
+            possible[i * step] += !is_second, possible[j * step] += !is_first;
+        }
+    size_t best = 0;
+    for (size_t c = 1; c < n; ++c) best = certain[c * step] > certain[best * step] ? c : best;
+    for (size_t c = 0; c < n; ++c) {
+        const bool wins_tie = model.breaks_ties || c < best;
+        if (c != best && possible[c * step] >= certain[best * step] + !wins_tie) return -1;
+    }
+    return int32_t(best);
 }
 
 // The class that wins whatever the uncertain votes are, the lowest among equals; else -1.
@@ -307,8 +464,10 @@ inline void choose_classes(const ExactModel<Real>& model, size_t n,
                 model.breaks_ties ? broadcast(Integer(0)) == 0 : number < best;
             is_open |= (number != best) & ((most > votes) | ((most == votes) & wins_tie));
         }
-        for (size_t l = 0; l < lanes<Real> && r * lanes<Real> + l < n; ++l)
-            classes[r * lanes<Real> + l] = is_open[l] ? -1 : int32_t(best[l]);
+        for (size_t l = 0; l < lanes<Real> && r * lanes<Real> + l < n; ++l) {
+            const size_t row = r * lanes<Real> + l;
+            classes[row] = is_open[l] ? choose_class(model, row, workspace) : int32_t(best[l]);
+        }
     }
 }
 
@@ -333,33 +492,151 @@ inline void write_values(const ExactJob<Real>& job, size_t first, size_t n,
     const bool is_gaussian = model.function == KernelFunction::gaussian;
     for (size_t r = 0; r < n; ++r) {
         double* to = job.values + (first + r) * n_values;
-        for (size_t v = 0; v < n_values; ++v) to[v] = double(workspace.values[v * height + r]);
-        if (!job.errors && !(workspace.errors[r] < infinity<Real>)) to[0] = __builtin_nan("");
+        for (size_t v = 0; v < n_values; ++v) {
+            to[v] = double(workspace.values[v * height + r]);
+            if (model.is_density) to[v] -= double(workspace.squares[r]);
+        }
+        if (!job.errors && !(workspace.common[r] < infinity<Real>)) to[0] = __builtin_nan("");
         if (!job.errors) continue;
         double* errors = job.errors + (first + r) * n_values;
-        const double bound = is_gaussian ? 0 : double(kernel_bound(model, r, workspace));
-        for (size_t v = 0; v < n_values; ++v) {
-            const double size = is_gaussian ? double(workspace.magnitudes[v * height + r])
-                                            : bound * model.magnitudes[v];
-            errors[v] = double(workspace.errors[r]) * size + double(model.absolute_errors[v]);
+        if (model.is_density) {
+            const Real relative = workspace.common[r] + workspace.random[r];
+            for (size_t v = 0; v < n_values; ++v)
+                errors[v] = error_of_density(model, v, relative);
+            continue;
         }
+        const double bound = is_gaussian ? 0 : double(kernel_bound(model, r, workspace));
+        for (size_t v = 0; v < n_values; ++v)
+            errors[v] = is_gaussian ? double(bound_error(model, v, r, workspace))
+                                    : double(workspace.common[r]) * bound * model.magnitudes[v] +
+                                          double(model.absolute_errors[v]);
     }
+}
+
+// ---- Single rows ----
+
+// One number for each vector of a block.
+template <class Real>
+struct BlockLanes;
+template <>
+struct BlockLanes<float> {
+    typedef float Vector __attribute__((vector_size(block * sizeof(float)), may_alias));
+};
+template <>
+struct BlockLanes<double> {
+    typedef double Vector __attribute__((vector_size(block * sizeof(double)), may_alias));
+};
+template <class Real>
+using BlockVector = typename BlockLanes<Real>::Vector;
+
+// The Gaussians of one row with n_blocks blocks from `first` on.
+template <class Real, size_t n_blocks>
+inline void row_kernels(const ExactModel<Real>& model, size_t first,
+                        const ExactWorkspace<Real>& workspace, Real* kernels) {
+    const size_t n_terms = model.vectors.n_terms;
+    const Real* tiles = model.vectors.tiles + first * block * n_terms;
+    BlockVector<Real> scores[n_blocks];
+    for (size_t b = 0; b < n_blocks; ++b)
+        scores[b] = *reinterpret_cast<const BlockVector<Real>*>(model.vectors.biases +
+                                                                (first + b) * block);
+    for (size_t k = 0; k < n_terms; ++k)
+#pragma GCC unroll 8
+        for (size_t b = 0; b < n_blocks; ++b)
+            scores[b] -= workspace.rows[k] * *reinterpret_cast<const BlockVector<Real>*>(
+                                                 tiles + (b * n_terms + k) * block);
+    for (size_t b = 0; b < n_blocks; ++b)
+        *reinterpret_cast<BlockVector<Real>*>(kernels + b * block) = scores[b];
+    const Vector<Real> square = broadcast(workspace.squares[0]);
+    for (size_t i = 0; i < n_blocks * block; i += lanes<Real>)
+        store(kernels + i, kernel_exponential(load(kernels + i) - square));
+}
+
+// The sums of a row over one segment, in the first row of the workspace's tile.
+template <class Real>
+inline void sum_segment_of_row(const ExactModel<Real>& model, const ExactSegment& segment,
+                               ExactWorkspace<Real>& workspace) {
+    constexpr size_t some = spare_blocks, height = tile_rows<Real>;
+    alignas(64) Real kernels[some * block];
+    double* totals = workspace.slot_totals;
+    for (size_t s = 0; s < segment.n_slots; ++s) totals[s] = 0;
+    const size_t last = segment.first_block + segment.n_blocks;
+    for (size_t first = segment.first_block; first < last;) {
+        const size_t n = last - first < some ? last - first : some;
+        // Kernels of further blocks, which the padding of the vectors allows, are not used.
+        if (n > 2)
+            row_kernels<Real, some>(model, first, workspace, kernels);
+        else
+            row_kernels<Real, 2>(model, first, workspace, kernels);
+        for (size_t b = 0; b < n; ++b) {
+            const size_t end = model.entry_starts[first + b + 1];
+            for (size_t e = model.entry_starts[first + b]; e < end; ++e) {
+                Real sum = 0;
+                for (size_t p = 0; p < block; ++p)
+                    sum += kernels[b * block + p] * model.weights[e * block + p];
+                totals[model.entry_slots[e]] += double(sum);
+            }
+        }
+        first += n;
+    }
+    for (size_t s = 0; s < segment.n_slots; ++s) {
+        const size_t place = model.slot_values[segment.first_slot + s] * height;
+        workspace.values[place] += model.slot_signs[segment.first_slot + s] * Real(totals[s]);
+        workspace.magnitudes[place] += Real(totals[s]);
+    }
+}
+
+template <class Real>
+inline void sum_row(const ExactJob<Real>& job, size_t row, ExactWorkspace<Real>& workspace) {
+    const ExactModel<Real>& model = *job.model;
+    prepare_row(job, row, 0, workspace);
+    for (size_t v = 0; v < model.n_values; ++v) {
+        workspace.values[v * tile_rows<Real>] = -model.intercepts[v];
+        workspace.magnitudes[v * tile_rows<Real>] = 0;
+    }
+    for (size_t s = 0; s < model.n_segments; ++s)
+        sum_segment_of_row(model, model.segments[s], workspace);
+}
+
+// ---- All rows ----
+
+template <class Real>
+inline void choose_tile(const ExactJob<Real>& job, size_t first, size_t n,
+                        ExactWorkspace<Real>& workspace) {
+    if (job.model->is_density) {
+        for (size_t r = 0; r < n; ++r)
+            job.classes[first + r] = densest_class(*job.model, r, workspace);
+        return;
+    }
+    count_votes(*job.model, workspace);
+    choose_classes(*job.model, n, workspace, job.classes + first);
 }
 
 template <class Real>
 void run_exact(const ExactJob<Real>& job, size_t first, size_t last, Real* memory) {
     constexpr size_t height = tile_rows<Real>;
-    ExactWorkspace<Real> workspace(*job.model, memory);
-    for (; first < last; first += height) {
-        const size_t n = last - first < height ? last - first : height;
-        prepare_tile(job, first, n, workspace);
-        sum_kernels(*job.model, workspace);
-        if (!job.classes) {
-            write_values(job, first, n, workspace);
+    const ExactModel<Real>& model = *job.model;
+    ExactWorkspace<Real> workspace(model, memory);
+    // Values without bounds must not depend on how many rows there are.
+    const bool may_run_rows = model.function == KernelFunction::gaussian && !model.is_density &&
+                              (job.classes || job.errors);
+    while (first < last) {
+        const size_t left = last - first, n = left < height ? left : height;
+        if (may_run_rows && n < min_tile_rows<Real>) {
+            sum_row(job, first, workspace);
+            if (job.classes)
+                job.classes[first] = choose_class(model, 0, workspace);
+            else
+                write_values(job, first, 1, workspace);
+            ++first;
             continue;
         }
-        count_votes(*job.model, workspace);
-        choose_classes(*job.model, n, workspace, job.classes + first);
+        prepare_tile(job, first, n, workspace);
+        sum_kernels(model, workspace);
+        if (job.classes)
+            choose_tile(job, first, n, workspace);
+        else
+            write_values(job, first, n, workspace);
+        first += n;
     }
 }
 

@@ -193,6 +193,12 @@ struct RowTransform {
     const double* center;    // [term]
 };
 
+// Blocks of vectors whose sums are added one after another: of a segment of at most
+// max_chain_blocks all, else chain_blocks at a time.
+constexpr size_t max_chain_blocks = 32, chain_blocks = 16;
+// Blocks of zeros after the last vectors, which may be read.
+constexpr size_t spare_blocks = 8;
+
 // Blocks of vectors of one class, and the sums that they add to.
 struct ExactSegment {
     size_t first_block, n_blocks;
@@ -218,15 +224,20 @@ struct ExactModel {
     const uint32_t* entry_starts;  // [block + 1]: the slots in which a block has weights
     const uint32_t* entry_slots;   // [entry]: slot of the segment
     const Real* weights;           // [entry][vector of the block], 0 or more
-    const uint32_t* slot_values;   // [slot]: the value that its sum belongs to
+    const uint32_t* slot_values;   // [slot]: the value that its sum belongs to; densities: one
+                                   // slot for each segment, without weights
     const Real* slot_signs;        // [slot]: 1 or -1
     size_t max_slots;              // of a segment
     size_t n_classes, n_values;    // a value for each pair of classes, or for each class
     const Real* intercepts;        // [value]: subtracted from the sums
-    // The error of a value is at most  relative * (sum of the magnitudes of its terms) + absolute,
-    // relative = error[0] + error[1] |z| + error[2] |z|^2; above max_error nothing is certain.
-    double error[3], max_error;
+    // A bound of the error of a value, with A the sum of the magnitudes of its terms, C the largest
+    // weight, and m the larger of the length of the row and typical_length:
+    //   common A + random min(A, 2 sqrt(C A)) + absolute,
+    //   common = common_error[0] + common_error[1] (m^2 + 2 m |z|) + common_error[2] |z|^2,
+    // and random alike: see PackedExact. Above max_error nothing is certain.
+    double common_error[3], random_error[2], typical_length, max_error;
     const Real* absolute_errors;  // [value]
+    const Real* largest_weights;  // [value]
     // Beyond a distance of far_distance from the centre, all Gaussians count as 0.
     double far_distance;
     const double* magnitudes;  // [value]: other kernels, the sum of the magnitudes of the weights

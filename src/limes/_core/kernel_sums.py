@@ -127,6 +127,12 @@ class ExactSums:
         """Return the number of rows whose class needs float64, for measurements."""
         return self._native.count_uncertain(X)
 
+    def error_ratios(self, X: Array) -> Array:
+        """Return the largest float32 error of each row, in units of its bound, for measurements."""
+        out = np.empty(len(X))
+        self._native.error_ratios(X, out)
+        return out
+
 
 def _indices(values: ArrayLike) -> Array:
     """Return indices or counts as the core reads them."""
