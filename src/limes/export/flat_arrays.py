@@ -98,12 +98,12 @@ def pack(scheme: Scheme, dtype: Any) -> Packed:
     As in the core, the centre is rounded, and biases and offsets are corrected for the difference.
     """
     form = packed_form(scheme.maps)
-    center = _round(form.center, dtype)
+    center = round_to(form.center, dtype)
     shift = center.astype(np.float64) - form.center
     projection = None if form.projection is None else to_dense(form.projection)
     search_shift = shift if projection is None else shift @ projection
     maps = [_pack_map(part, shift, search_shift, form.blend, dtype) for part in form.parts]
-    rounded_projection = None if projection is None else _round(projection, dtype)
+    rounded_projection = None if projection is None else round_to(projection, dtype)
     return Packed(center, rounded_projection, tuple(maps))
 
 
@@ -117,15 +117,15 @@ def _pack_map(
     """Return one map, corrected for the rounding of the centre."""
     points, biases, slopes, offsets = part
     return PackedMap(
-        _round(points, dtype),
-        _round(biases - points @ search_shift, dtype),
-        _round(slopes, dtype),
-        _round(offsets + slopes @ shift, dtype),
+        round_to(points, dtype),
+        round_to(biases - points @ search_shift, dtype),
+        round_to(slopes, dtype),
+        round_to(offsets + slopes @ shift, dtype),
         min(blend, max(len(biases) - 1, 1)),
     )
 
 
-def _round(array: Array | Real, dtype: Any) -> Real:
+def round_to(array: Array | Real, dtype: Any) -> Real:
     """Round to the type of a program, if that can hold the numbers."""
     with np.errstate(over="ignore"):
         rounded = np.ascontiguousarray(array, dtype=dtype)

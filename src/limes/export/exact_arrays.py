@@ -1,0 +1,338 @@
+"""Arrays of exact sums as programs compute with them, and a bound on their rounding."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from limes._typing import Array, Indices
+from limes.export.flat_arrays import Real, round_to
+from limes.model.affine import AffineMap
+from limes.model.coupling import class_pairs
+from limes.model.exact import ClassDensities, ExactScheme
+from limes.model.svm import Kernel, TrainedSvm
+
+# Weights beyond this power of two are scaled, which changes no sign: their sums stay in range.
+MAX_WEIGHT_EXPONENT = 40
+# A bound is of first order: it holds, with this factor, where it is below the second number.
+SECOND_ORDER = 1.02
+MAX_BOUND = 0.01
+
+
+@dataclass(frozen=True, eq=False)
+class PackedSums:
+    """Sums of kernels of a prepared row z with vectors, or linear functions of the row.
+
+    ``z = (x - center) @ projection + offsets``, or ``(x - center)[columns] * scale + offsets``.
+    Where several are None, the row is used as it is. The value of a pair is its intercept plus the
+    weighted kernels of the vectors of its two classes; a positive one means the second class.
+    """
+
+    kernel: Kernel
+    n_features: int
+    # Shape (n_features,).
+    center: Real | None
+    # Shape (n_features, n_outputs).
+    projection: Real | None
+    # Shape (n_outputs,), all three.
+    columns: Indices | None
+    scale: Real | None
+    offsets: Real | None
+    # Shape (n_vectors, n_outputs). Those of class 0 first; times gamma unless the kernel is rbf.
+    vectors: Real
+    # Shape (n_classes,). Number of vectors of each class.
+    n_support: Indices
+    # Shape (n_vectors, n_classes - 1): weights in the pairs with the other classes, in ascending
+    # order. Densities have none.
+    weights: Real
+    # Shape (n_pairs,), or log priors of shape (n_classes,).
+    intercepts: Real
+    # Shape (n_pairs, n_features). Linear functions of ``x - center`` instead of sums, or None.
+    slopes: Real | None
+    # Weights, slopes and intercepts are divided by this power of two.
+    weight_unit: float
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return len(self.n_support)
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of features of a prepared row."""
+        return int(self.vectors.shape[1])
+
+    @property
+    def is_density(self) -> bool:
+        """Whether the sums are densities of classes."""
+        return not self.weights.shape[1]
+
+    def arrays(self) -> list[NDArray[Any]]:
+        """Return the arrays of numbers that a program stores."""
+        own = [self.center, self.projection, self.scale, self.offsets, self.intercepts]
+        sums = [self.vectors, self.weights] if self.slopes is None else [self.slopes]
+        return [array for array in [*own, *sums] if array is not None]
+
+
+def pack_sums(scheme: ExactScheme, dtype: Any) -> PackedSums:
+    """Return the sums of a scheme in the numbers that a program computes with."""
+    scheme = _without_gamma_zero(scheme)
+    sums, step = scheme.sums, scheme.preprocessing
+    kernel, weights, intercepts = _kernel_and_weights(sums)
+    unit = _weight_unit(weights, intercepts)
+    weights, constants = weights / unit, intercepts / unit
+    center = _round_center(scheme, kernel, dtype)
+    origin = np.zeros(scheme.n_features) if center is None else center.astype(np.float64)
+    moved = origin if step is None else step.apply(origin[None])[0]
+    slopes = None
+    if isinstance(sums, TrainedSvm) and _is_collapsed(sums):
+        functions = _pair_functions(sums, weights)
+        constants = constants + functions @ moved
+        slopes = functions if step is None else step.pull_back(functions)
+    is_distance = kernel.name == "rbf"
+    vectors = sums.vectors - moved if is_distance else kernel.gamma * sums.vectors
+    has_offsets = slopes is None and not is_distance and bool(np.any(moved))
+    return PackedSums(
+        kernel,
+        scheme.n_features,
+        center,
+        **_packed_step(None if slopes is not None else step, dtype),
+        offsets=round_to(moved, dtype) if has_offsets else None,
+        vectors=round_to(vectors, dtype),
+        n_support=sums.n_support,
+        weights=round_to(weights, dtype),
+        intercepts=round_to(constants, dtype),
+        slopes=None if slopes is None else round_to(slopes, dtype),
+        weight_unit=unit,
+    )
+
+
+def _without_gamma_zero(scheme: ExactScheme) -> ExactScheme:
+    """Return the same sums with gamma 1 where gamma is 0 in a kernel of distances.
+
+    Every kernel value is then 1, also where the distance overflows: that of zeros to zeros.
+    """
+    sums = scheme.sums
+    is_rbf = isinstance(sums, ClassDensities) or sums.kernel.name == "rbf"
+    gamma = sums.gamma if isinstance(sums, ClassDensities) else sums.kernel.gamma
+    if not is_rbf or gamma > 0:
+        return scheme
+    first = np.zeros(1, dtype=np.intp)
+    step = AffineMap(np.zeros(scheme.n_features), columns=first, scale=np.zeros(1))
+    zeros = np.zeros((len(sums.vectors), 1))
+    if isinstance(sums, ClassDensities):
+        return replace(scheme, sums=replace(sums, vectors=zeros, gamma=1.0), preprocessing=step)
+    changed = replace(sums, vectors=zeros, kernel=Kernel("rbf", 1.0))
+    return replace(scheme, sums=changed, preprocessing=step)
+
+
+def _kernel_and_weights(sums: TrainedSvm | ClassDensities) -> tuple[Kernel, Array, Array]:
+    """Return the kernel, the weights of vectors and the constants, positive for second classes."""
+    if isinstance(sums, ClassDensities):
+        kernel = Kernel("rbf", sums.gamma)
+        return kernel, np.empty((len(sums.vectors), 0)), np.asarray(sums.log_priors)
+    kernel = Kernel("linear") if sums.kernel.name == "linear" else sums.kernel
+    return kernel, -sums.dual_coef.T, -sums.intercepts
+
+
+def _weight_unit(weights: Array, intercepts: Array) -> float:
+    """Return the power of two to divide by; 1 where the numbers are of usual size."""
+    if not weights.size:
+        return 1.0
+    largest = max(np.abs(weights).max(), np.abs(intercepts).max())
+    exponent = int(np.frexp(largest)[1])
+    return 1.0 if abs(exponent) <= MAX_WEIGHT_EXPONENT else float(np.ldexp(1.0, exponent))
+
+
+def _round_center(scheme: ExactScheme, kernel: Kernel, dtype: Any) -> Real | None:
+    """Return what is subtracted from rows: for distances the middle of the vectors."""
+    step, vectors = scheme.preprocessing, scheme.sums.vectors
+    if kernel.name != "rbf":
+        return None if step is None or not np.any(step.shift) else round_to(step.shift, dtype)
+    mean = vectors.mean(axis=0) if len(vectors) else np.zeros(vectors.shape[1])
+    if step is None:
+        center = mean
+    elif step.matrix is not None:
+        center = step.undo(mean[None])[0]
+    else:
+        safe = np.where(step.scale == 0, 1.0, step.scale)
+        center = step.shift.copy()
+        center[step.columns] += np.where(step.scale == 0, 0.0, mean / safe)
+    return round_to(center, dtype)
+
+
+def _is_collapsed(svm: TrainedSvm) -> bool:
+    """Return whether linear functions of pairs are smaller than a linear kernel's vectors."""
+    if svm.kernel.name != "linear":
+        return False
+    n_vectors, n_features = svm.vectors.shape
+    return len(svm.intercepts) * n_features <= n_vectors * (n_features + svm.n_classes - 1)
+
+
+def _pair_functions(svm: TrainedSvm, weights: Array) -> Array:
+    """Return the slopes of the pairs of a linear kernel."""
+    ends = np.cumsum(svm.n_support)
+    parts = [slice(end - n, end) for end, n in zip(ends, svm.n_support, strict=True)]
+    return np.array(
+        [
+            weights[parts[first], second - 1] @ svm.vectors[parts[first]]
+            + weights[parts[second], first] @ svm.vectors[parts[second]]
+            for first, second in class_pairs(svm.n_classes)
+        ]
+    )
+
+
+def _packed_step(step: AffineMap | None, dtype: Any) -> dict[str, Any]:
+    """Return the arrays of the linear steps before the source."""
+    if step is None:
+        return {"projection": None, "columns": None, "scale": None}
+    if step.matrix is not None:
+        return {"projection": round_to(step.matrix, dtype), "columns": None, "scale": None}
+    is_whole = np.array_equal(step.columns, np.arange(step.n_features))
+    is_scaled = bool(np.any(step.scale != 1.0))
+    return {
+        "projection": None,
+        "columns": None if is_whole else step.columns,
+        "scale": round_to(step.scale, dtype) if is_scaled else None,
+    }
+
+
+@dataclass(frozen=True)
+class RoundingBound:
+    """How far a decision value must be from 0, relative to the size of its terms.
+
+    It is ``constant + linear * q + square * (q + radius)**2``, where q is the length of the
+    prepared row, every term of its sums taken positive.
+    """
+
+    constant: float
+    linear: float
+    square: float
+    radius: float
+    # Kernel values count as at least this much: smaller ones may be rounded to 0.
+    least_kernel: float
+
+    def at(self, q: Array) -> Array:
+        """Return the bound for rows of these lengths; infinite where it does not hold."""
+        found = self.constant + self.linear * q + self.square * (q + self.radius) ** 2
+        return np.where(found <= MAX_BOUND, found, np.inf)
+
+    def formula(self) -> str:
+        """Return the bound in words."""
+        terms = [f"{_upwards(self.constant)}"]
+        if self.linear:
+            terms.append(f"{_upwards(self.linear)} q")
+        if self.square:
+            terms.append(f"{_upwards(self.square)} (q + {_upwards(self.radius)})^2")
+        return " + ".join(terms)
+
+
+def rounding_bound(
+    packed: PackedSums, dtype: np.dtype[Any], *, expands_squares: bool
+) -> RoundingBound:
+    """Return the bound of a program, which may expand squared distances to products.
+
+    With u half the distance of 1 from the next number, a sum of n products in any order is off by
+    at most (n + 1) u times the sum of their magnitudes. Exponential and hyperbolic tangent are
+    taken to be within two units in the last place.
+    """
+    info = np.finfo(dtype)
+    unit, n_outputs = float(info.eps) / 2, packed.n_outputs
+    # What underflows is at most `tiny`, which is 2 u times this.
+    least = float(info.tiny) / (2 * unit)
+    n_largest = int(np.sort(packed.n_support)[-2:].sum())
+    # Weight, product and exponential; all additions, the intercept, and what underflows.
+    common = n_largest + packed.n_classes + 9.0
+    row = _row_error(packed)
+    kernel, constant, linear, square, radius = packed.kernel, common, 0.0, 0.0, 0.0
+    if packed.slopes is not None:
+        constant = packed.n_features + 5.0
+    elif kernel.name == "rbf":
+        radius = float(np.sqrt(np.square(packed.vectors.astype(np.float64)).sum(axis=1).max(initial=0.0)))
+        if packed.is_density:
+            constant = 4 * common + 2 * float(np.abs(packed.intercepts).max())
+            square = kernel.gamma * (n_outputs + 12 + 2 * row)
+        elif expands_squares:
+            square = kernel.gamma * (n_outputs + 8 + 2 * row)
+        else:
+            # Exponents of kernels above the least one, and the square root that their error has.
+            exponent = -np.log(least)
+            root = 2 * np.sqrt(exponent * kernel.gamma)
+            if packed.projection is None:
+                constant += exponent * (n_outputs + 4 + 2 * row) + root * (row + 1) * radius
+            else:
+                constant += exponent * (n_outputs + 4) + root * radius
+                linear = root * row
+    else:
+        base = n_outputs + row + 3
+        constant += base if kernel.name != "poly" else kernel.degree * (base + 1)
+    scale = SECOND_ORDER * unit
+    return RoundingBound(
+        float(scale * constant), float(scale * linear), float(scale * square), radius, least
+    )
+
+
+def _row_error(packed: PackedSums) -> float:
+    """Return the error of a prepared row, in units of rounding of the magnitudes of its terms."""
+    error = 0.0 if packed.center is None else 1.0
+    error += 0.0 if packed.scale is None else 2.0
+    error += 0.0 if packed.projection is None else packed.n_features + 2.0
+    return error + (0.0 if packed.offsets is None else 2.0)
+
+
+def bound_lines(packed: PackedSums, bound: RoundingBound, rule: str, dtype: Any) -> list[str]:
+    """Return what a header or a graph states about rounding, as lines."""
+    name = np.dtype(dtype).name
+    if bound.constant > MAX_BOUND:
+        return [
+            f"Rounding: no label is guaranteed in {name}, whose bound is {bound.constant:.1e}.",
+        ]
+    lines = [f"Rounding in {name}: the label is that of exact arithmetic"]
+    if packed.is_density:
+        lines += ["where the two largest log densities differ by more than 2 B,"]
+    else:
+        lines += [
+            "where no decision value f with |f| <= B S can change it by another sign,",
+            f"S = |b| + {_size_text(packed, bound)},",
+            "b the intercept of the pair,",
+        ]
+    lines += [f"B = {bound.formula()}"]
+    if bound.linear or bound.square:
+        lines += [
+            f"(nothing is guaranteed where B > {MAX_BOUND}), q the length of the prepared row z"
+        ]
+    if packed.projection is not None:
+        lines += ["with the magnitudes of the terms of each sum: z_k = sum_j |x_j - c_j| |P_jk|"]
+    if rule == "ties broken":
+        lines += [
+            "Classes with equal votes must differ in their sums of f by more than the sum of the",
+            "bounds of their pairs.",
+        ]
+    if rule == "likeliest":
+        lines += ["The two largest probabilities must differ by 1e-4 (measured, not proven)."]
+    if packed.weight_unit != 1.0:
+        lines += [f"Decision values are divided by {packed.weight_unit:.4g}."]
+    return lines
+
+
+def _size_text(packed: PackedSums, bound: RoundingBound) -> str:
+    """Return the size of the terms of a decision value in words."""
+    kernel, product = packed.kernel, "sum_k |z_k s_k|"
+    if packed.slopes is not None:
+        return "sum_k |z_k w_k|, z the row less its center, w the slopes of the pair"
+    over = "over the support vectors s of the pair"
+    if kernel.name == "rbf":
+        return f"sum |alpha| max(K, {_upwards(bound.least_kernel)}) {over}"
+    if kernel.name == "linear":
+        return f"sum |alpha| {product} {over}"
+    inner = f"({kernel.gamma!r} {product} + {abs(kernel.coef0)!r})"
+    if kernel.name == "poly":
+        return f"sum |alpha| {inner}^{kernel.degree} {over}"
+    return f"sum |alpha| (1 + {inner}) {over}"
+
+
+def _upwards(value: float) -> str:
+    """Return a positive number with three digits, rounded up."""
+    shown = float(f"{value:.2e}")
+    return f"{shown if shown >= value else shown + 10.0 ** (np.floor(np.log10(value)) - 2):.2e}"
