@@ -10,8 +10,29 @@ from numpy.typing import NDArray
 
 import limes
 from limes.classifier import BordersClassifier
-from limes.export.flat_arrays import Packed, fitted_scheme, pack, resolve_dtype, unknown_scheme
-from limes.model.schemes import WINNER_MARGIN, PairwiseScheme, Scheme, ShortlistScheme, TreeScheme
+from limes.export.exact_arrays import (
+    bound_lines,
+    pack_calibration,
+    pack_sums,
+    rounding_bound,
+)
+from limes.export.flat_arrays import (
+    Packed,
+    fitted_scheme,
+    pack,
+    resolve_dtype,
+    unknown_scheme,
+)
+from limes.model.coupling import LIBSVM_MIN_PROBABILITY
+from limes.model.exact import MIN_PROBABILITY, Calibrators, ExactScheme, PairSigmoids
+from limes.model.schemes import (
+    WINNER_MARGIN,
+    MapScheme,
+    PairwiseScheme,
+    Scheme,
+    ShortlistScheme,
+    TreeScheme,
+)
 
 # C's names for the two types of number.
 TYPES = {"float": "float32", "double": "float64"}
@@ -20,6 +41,8 @@ SCHEMES = ("one-vs-rest", "pairwise", "shared", "shortlist", "tree")
 CHILD_BYTES = 2
 # Of int and size_t on a 32-bit processor, for the estimate of the stack.
 INDEX_BYTES = 4
+# LIBSVM's iteration stops at this error times the number of classes.
+LIBSVM_TOLERANCE = 0.005
 # Characters in a line of constants.
 LINE_WIDTH = 96
 
@@ -63,24 +86,24 @@ def to_c(
      * Constants: 490 bytes. Stack of a prediction: about 80 bytes of arrays.
     """
     scheme, name = fitted_scheme(fast), _check_name(name)
-    if scheme.name not in SCHEMES:
-        raise unknown_scheme(scheme, SCHEMES, "C")
-    packed = pack(scheme, resolve_dtype(scheme, TYPES.get(dtype or "", dtype)))
+    real = resolve_dtype(scheme, TYPES.get(dtype or "", dtype))
+    if isinstance(scheme, ExactScheme):
+        return _exact_header(fast, _Exact(scheme, real), name, max_bytes)
+    if scheme.name not in SCHEMES or not isinstance(scheme, MapScheme):
+        raise unknown_scheme(scheme, [*SCHEMES, "exact"], "C")
+    packed = pack(scheme, real)
     n_bytes = _constant_bytes(scheme, packed)
     if max_bytes is not None and n_bytes > max_bytes:
         raise _too_large(packed, n_bytes, max_bytes)
     fields = {
-        "name": name,
-        "NAME": name.upper(),
-        "version": limes.__version__,
+        **_names(name),
         **_sizes(scheme, packed),
         **_descriptions(fast, scheme, packed),
         **_literals(scheme, packed),
         **_arrays(scheme, packed),
         **_labels(fast.classes_),
     }
-    template = files("limes.export").joinpath("model.h.in").read_text(encoding="utf-8")
-    return render(template, _flags(fast, scheme, packed), fields)
+    return render(_template("model.h.in"), _flags(fast, scheme, packed), fields)
 
 
 def constant_bytes(fast: BordersClassifier, *, dtype: str | None = None) -> int:
@@ -99,8 +122,12 @@ def constant_bytes(fast: BordersClassifier, *, dtype: str | None = None) -> int:
         Bytes.
     """
     scheme = fitted_scheme(fast)
-    packed = pack(scheme, resolve_dtype(scheme, TYPES.get(dtype or "", dtype)))
-    return _constant_bytes(scheme, packed)
+    real = resolve_dtype(scheme, TYPES.get(dtype or "", dtype))
+    if isinstance(scheme, ExactScheme):
+        return _Exact(scheme, real).n_bytes
+    if not isinstance(scheme, MapScheme):
+        raise unknown_scheme(scheme, [*SCHEMES, "exact"], "C")
+    return _constant_bytes(scheme, pack(scheme, real))
 
 
 def render(template: str, flags: Mapping[str, bool], fields: Mapping[str, object]) -> str:
@@ -128,6 +155,17 @@ def render(template: str, flags: Mapping[str, bool], fields: Mapping[str, object
         elif all(used):
             lines.append(line)
     return re.sub(r"@(\w+)@", lambda field: str(fields[field[1]]), "".join(lines))
+
+
+def _template(name: str) -> str:
+    """Return a template, with the templates that it includes."""
+    text = files("limes.export").joinpath(name).read_text(encoding="utf-8")
+    return re.sub(r"@include (\S+)@\n", lambda included: _template(included[1]), text)
+
+
+def _names(name: str) -> dict[str, object]:
+    """Return the fields that every template has."""
+    return {"name": name, "NAME": name.upper(), "version": limes.__version__}
 
 
 def _check_name(name: str) -> str:
@@ -200,16 +238,19 @@ def _sizes(scheme: Scheme, packed: Packed) -> dict[str, int]:
 def _descriptions(fast: BordersClassifier, scheme: Scheme, packed: Packed) -> dict[str, object]:
     """Return what the first comment of the header states."""
     n_points, n_maps = sum(part.n_points for part in packed.maps), len(packed.maps)
-    names = getattr(fast, "feature_names_in_", ())
     return {
         "summary": f"{scheme.n_classes} classes, {packed.n_features} features, scheme "
         f"{scheme.name}, {n_points} border point{'s' * (n_points > 1)} in {n_maps} "
         f"map{'s' * (n_maps > 1)}",
         "stack_bytes": _stack_bytes(scheme, packed),
-        "feature_names": "\n".join(
-            f" * {place} {c_comment(str(name))}" for place, name in enumerate(names)
-        ),
+        "feature_names": _feature_names(fast),
     }
+
+
+def _feature_names(fast: BordersClassifier) -> str:
+    """Return the lines of the first comment that name the features."""
+    names = getattr(fast, "feature_names_in_", ())
+    return "\n".join(f" * {place} {c_comment(str(name))}" for place, name in enumerate(names))
 
 
 def _stack_bytes(scheme: Scheme, packed: Packed) -> int:
@@ -336,6 +377,208 @@ def _flags(fast: BordersClassifier, scheme: Scheme, packed: Packed) -> dict[str,
         "highest_value": scheme.name in ("one-vs-rest", "shared"),
         "logits": scheme.name in ("shared", "shortlist"),
         "sigmoid": is_pairwise or scheme.name in ("shortlist", "tree"),
+    }
+
+
+class _Exact:
+    """Exact sums with their calibration, as a header stores them."""
+
+    def __init__(self, scheme: ExactScheme, real: np.dtype[Any]) -> None:
+        self.scheme, self.real = scheme, real
+        self.packed = pack_sums(scheme, real)
+        self.calibration = pack_calibration(scheme, self.packed.weight_unit, real)
+        order = scheme.class_order
+        self.is_reordered = not np.array_equal(order, np.arange(scheme.n_classes))
+        # Whole numbers that the header stores, of which the largest decides the type.
+        indices = [self.packed.n_support]
+        if self.packed.columns is not None:
+            indices.append(self.packed.columns)
+        if self.calibration is not None and self.calibration.isotonic:
+            indices.append(np.array([len(x) for x, _ in self.calibration.isotonic]))
+        if self.is_reordered:
+            indices.append(order)
+        if self.packed.slopes is not None:
+            del indices[0]
+        self.n_indices = sum(map(len, indices))
+        self.index_bytes = 2 if max((part.max() for part in indices), default=0) < 2**16 else 4
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of all constants but the labels."""
+        arrays = self.packed.arrays()
+        arrays += [] if self.calibration is None else self.calibration.arrays()
+        return sum(array.nbytes for array in arrays) + self.index_bytes * self.n_indices
+
+    @property
+    def stack_bytes(self) -> int:
+        """Bytes of the arrays that are alive at once during a prediction, at most."""
+        n_classes, n_values = self.packed.n_classes, len(self.packed.intercepts)
+        decision = 0
+        if self.scheme.rule == "likeliest":
+            decision = self.real.itemsize * (n_classes * (n_classes + 2) + n_values)
+        elif n_classes > 2 and not self.packed.is_density:
+            decision = n_classes * (self.real.itemsize + INDEX_BYTES)
+        return self.real.itemsize * n_values + max(self.real.itemsize * self.n_row, decision)
+
+    @property
+    def n_row(self) -> int:
+        """Numbers of a prepared row."""
+        return self.packed.n_outputs if self.packed.slopes is None else self.packed.n_features
+
+
+def _exact_header(fast: BordersClassifier, exact: _Exact, name: str, max_bytes: int | None) -> str:
+    """Return the header of exact sums."""
+    if max_bytes is not None and exact.n_bytes > max_bytes:
+        raise ValueError(
+            f"the constants must fit max_bytes={max_bytes!r}, got {exact.n_bytes} bytes of exact "
+            "sums: fit a map, such as scheme='shared'."
+        )
+    fields = {
+        **_names(name),
+        **_exact_descriptions(fast, exact),
+        **_exact_literals(name, exact),
+        **_exact_arrays(exact),
+        **_labels(fast.classes_),
+    }
+    return render(_template("exact.h.in"), _exact_flags(fast, exact), fields)
+
+
+def _exact_descriptions(fast: BordersClassifier, exact: _Exact) -> dict[str, object]:
+    """Return sizes, and what the first comment of the header states."""
+    packed, scheme = exact.packed, exact.scheme
+    bound = rounding_bound(packed, exact.real, expands_squares=False)
+    rounding = bound_lines(packed, bound, scheme.rule, exact.real)
+    n_vectors = len(packed.vectors)
+    what = f"{n_vectors} vector{'s' * (n_vectors != 1)}, kernel {packed.kernel.name}"
+    return {
+        "summary": f"{packed.n_classes} classes, {packed.n_features} features, scheme exact, {what}",
+        "n_features": packed.n_features,
+        "n_classes": packed.n_classes,
+        "n_outputs": packed.n_outputs,
+        "n_values": len(packed.intercepts),
+        "n_stored": max(n_vectors, 1),
+        "n_bytes": exact.n_bytes,
+        "stack_bytes": exact.stack_bytes,
+        "rounding": "\n".join(f" * {line}" for line in rounding),
+        "feature_names": _feature_names(fast),
+    }
+
+
+def _exact_literals(name: str, exact: _Exact) -> dict[str, str]:
+    """Return types, numbers and parts of expressions."""
+    packed, real, source = exact.packed, exact.real.type, exact.scheme.probabilities
+    suffix = "" if exact.real == np.float64 else "f"
+    is_selected, kernel = packed.columns is not None, packed.kernel
+    place = f"{name}_columns[k]" if is_selected else "k"
+    feature = f"x[{place}]" if packed.center is None else f"(x[{place}] - {name}_center[{place}])"
+    scaled = "" if packed.scale is None else f" * {name}_scale[k]"
+    gamma, coef0 = (c_number(real(number)) for number in (kernel.gamma, kernel.coef0))
+    exponent = f"-{gamma} * sum"
+    kernels = {
+        "rbf": exponent if packed.is_density else f"exp{suffix}({exponent})",
+        "poly": f"{name}_power(sum)",
+        "sigmoid": f"tanh{suffix}(sum)",
+        "linear": "sum",
+    }
+    temperature = source.inverse_temperature if isinstance(source, PairSigmoids) else 1.0
+    is_isotonic = exact.calibration is not None and bool(exact.calibration.isotonic)
+    calibrate = f"{name}_sigmoid({name}_calibration[2 * {{c}}] * {{value}} + "
+    calibrate += f"{name}_calibration[2 * {{c}} + 1])"
+    if is_isotonic:
+        calibrate = f"{name}_calibrate({{c}}, {{value}})"
+    return {
+        "real": "double" if exact.real == np.float64 else "float",
+        "index_type": "unsigned short" if exact.index_bytes == 2 else "unsigned long",
+        "labels_name": f"{name}_labels",
+        **{function: f"{function}{suffix}" for function in ("exp", "log", "pow")},
+        "infinity": f"HUGE_VAL{suffix.upper()}",
+        "feature": feature,
+        "scaled_and_moved": scaled + ("" if packed.offsets is None else f" + {name}_offsets[k]"),
+        "first_term": coef0 if kernel.name in ("poly", "sigmoid") else "0",
+        "kernel": kernels[kernel.name],
+        "degree": str(int(kernel.degree)),
+        "is_second": ">=" if exact.scheme.rule == "votes" else ">",
+        "tolerance": c_number(real(LIBSVM_TOLERANCE)),
+        "least_pair": c_number(real(LIBSVM_MIN_PROBABILITY)),
+        "least_probability": c_number(real(MIN_PROBABILITY)),
+        "inverse_temperature": c_number(real(temperature)),
+        "weight_one": c_number(real(1.0 / packed.weight_unit)),
+        "calibrated_two": calibrate.format(c=0, value="values[0]"),
+        "calibrated_value": calibrate.format(c="c", value="value"),
+    }
+
+
+def _exact_arrays(exact: _Exact) -> dict[str, object]:
+    """Return the elements of all arrays but the labels."""
+    packed, calibration = exact.packed, exact.calibration
+    fields: dict[str, object] = {}
+    for name in ("center", "scale", "projection", "offsets", "slopes", "intercepts"):
+        array = getattr(packed, name)
+        fields[name] = "" if array is None else _elements(array)
+    for name in ("vectors", "weights"):
+        array = getattr(packed, name)
+        # C has no empty arrays.
+        fields[name] = _elements(array if array.size else np.zeros(1, array.dtype))
+    fields["columns"] = "" if packed.columns is None else _lines(map(str, packed.columns))
+    fields["sizes"] = _lines(map(str, packed.n_support))
+    fields["order"] = _lines(map(str, exact.scheme.class_order))
+    if calibration is None:
+        return fields
+    # Half the log odds of pairs, as the coupling takes them.
+    pairs = np.column_stack([calibration.slopes, calibration.shifts])
+    isotonic = calibration.isotonic
+    return {
+        **fields,
+        "sigmoids": _elements(0.5 * pairs),
+        "calibration": _elements(pairs),
+        "n_columns": len(isotonic) or len(pairs),
+        "steps": _lines(str(len(x)) for x, _ in isotonic),
+        "n_steps": sum(len(x) for x, _ in isotonic),
+        "thresholds": _elements(
+            np.concatenate([np.empty(0, exact.real), *(x for x, _ in isotonic)])
+        ),
+        "levels": _elements(np.concatenate([np.empty(0, exact.real), *(y for _, y in isotonic)])),
+    }
+
+
+def _exact_flags(fast: BordersClassifier, exact: _Exact) -> dict[str, bool]:
+    """Return which sections of the template a header has."""
+    scheme, packed, source = exact.scheme, exact.packed, exact.scheme.probabilities
+    is_two, is_density, rule = packed.n_classes == 2, packed.is_density, scheme.rule
+    has_sigmoids, is_calibrated = isinstance(source, PairSigmoids), isinstance(source, Calibrators)
+    is_isotonic = exact.calibration is not None and bool(exact.calibration.isotonic)
+    return {
+        "named_features": hasattr(fast, "feature_names_in_"),
+        "probabilities": scheme.has_probabilities,
+        # Whether the largest probability is that of the predicted class.
+        "agreeing": is_density or rule == "likeliest",
+        "sums": packed.slopes is None,
+        "centered": packed.center is not None,
+        "selected": packed.columns is not None,
+        "scaled": packed.scale is not None,
+        "projected": packed.projection is not None,
+        "moved": packed.offsets is not None,
+        "density": is_density,
+        "distance": packed.kernel.name == "rbf",
+        "power": packed.kernel.name == "poly",
+        "sigmoids": has_sigmoids,
+        "calibrated": is_calibrated,
+        "isotonic": is_isotonic,
+        "sigmoid": has_sigmoids or (is_calibrated and not is_isotonic),
+        "coupled": has_sigmoids and not is_two,
+        "like_libsvm": isinstance(source, PairSigmoids) and source.like_libsvm,
+        "tempered": isinstance(source, PairSigmoids) and source.inverse_temperature != 1.0,
+        "two_classes": is_two,
+        "reordered": exact.is_reordered,
+        "labelled": True,
+        "highest": is_density or rule == "likeliest",
+        "counted": not is_two and (rule in ("votes", "ties broken") or is_calibrated),
+        # Functions that only probabilities need.
+        "guarded": scheme.has_probabilities and rule != "likeliest",
+        "likeliest": rule == "likeliest",
+        "one_value": is_two and rule in ("votes", "strict"),
+        "most_votes": not is_two and rule in ("votes", "ties broken"),
+        "ties_broken": rule == "ties broken",
     }
 
 

@@ -10,7 +10,7 @@ from limes._typing import Array, Indices
 from limes.export.flat_arrays import Real, round_to
 from limes.model.affine import AffineMap
 from limes.model.coupling import class_pairs
-from limes.model.exact import ClassDensities, ExactScheme
+from limes.model.exact import ClassDensities, ExactScheme, PairSigmoids
 from limes.model.svm import Kernel, TrainedSvm
 
 # Weights beyond this power of two are scaled, which changes no sign: their sums stay in range.
@@ -198,6 +198,52 @@ def _packed_step(step: AffineMap | None, dtype: Any) -> dict[str, Any]:
     }
 
 
+@dataclass(frozen=True, eq=False)
+class PackedCalibration:
+    """Functions from decision values to probabilities, for the classes in the order of the sums.
+
+    Those of pairs, or those of one-vs-rest decision values; of two classes that of the second.
+    """
+
+    # Shape (n_functions,), both: log odds are ``slopes * f + shifts``. Empty for isotonic ones.
+    slopes: Real
+    shifts: Real
+    # Thresholds and probabilities of each function.
+    isotonic: tuple[tuple[Real, Real], ...]
+
+    def arrays(self) -> list[NDArray[Any]]:
+        """Return the arrays of numbers that a program stores."""
+        return [self.slopes, self.shifts, *(part for pair in self.isotonic for part in pair)]
+
+
+def pack_calibration(scheme: ExactScheme, unit: float, dtype: Any) -> PackedCalibration | None:
+    """Return how a program turns values, divided by a unit, into probabilities; None for none."""
+    source, order = scheme.probabilities, scheme.class_order
+    if source is None:
+        return None
+    if isinstance(source, PairSigmoids):
+        numbers = round_to(source.slopes * unit, dtype), round_to(source.shifts, dtype)
+        return PackedCalibration(*numbers, ())
+    if scheme.n_classes > 2 and scheme.decision_shape == "ovo":
+        raise ValueError(
+            "an export of calibrated probabilities needs decision_function_shape='ovr', got 'ovo': "
+            "fit the SVC with 'ovr'."
+        )
+    # The decision function of two classes is that of the model's second class.
+    is_turned = scheme.n_classes == 2 and order[1] == 0
+    scale = unit if scheme.n_classes == 2 else 1.0
+    places = [0] if scheme.n_classes == 2 else order
+    if source.sigmoids is not None:
+        a, b = source.sigmoids[places].T
+        numbers = round_to(-a * scale, dtype), round_to(b if is_turned else -b, dtype)
+        return PackedCalibration(*numbers, ())
+    functions = [source.isotonic[place] for place in places]
+    if is_turned:
+        functions = [(-x[::-1], 1.0 - y[::-1]) for x, y in functions]
+    isotonic = tuple((round_to(x / scale, dtype), round_to(y, dtype)) for x, y in functions)
+    return PackedCalibration(*np.empty((2, 0), dtype), isotonic)
+
+
 @dataclass(frozen=True)
 class RoundingBound:
     """How far a decision value must be from 0, relative to the size of its terms.
@@ -249,7 +295,9 @@ def rounding_bound(
     if packed.slopes is not None:
         constant = packed.n_features + 5.0
     elif kernel.name == "rbf":
-        radius = float(np.sqrt(np.square(packed.vectors.astype(np.float64)).sum(axis=1).max(initial=0.0)))
+        radius = float(
+            np.sqrt(np.square(packed.vectors.astype(np.float64)).sum(axis=1).max(initial=0.0))
+        )
         if packed.is_density:
             constant = 4 * common + 2 * float(np.abs(packed.intercepts).max())
             square = kernel.gamma * (n_outputs + 12 + 2 * row)

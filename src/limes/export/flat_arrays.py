@@ -12,7 +12,7 @@ from limes._typing import Array
 from limes.classifier import BordersClassifier
 from limes.model.affine import to_dense
 from limes.model.border_map import packed_form
-from limes.model.schemes import Scheme
+from limes.model.schemes import MapScheme, Scheme
 
 Real = NDArray[np.floating[Any]]
 
@@ -76,9 +76,10 @@ def fitted_scheme(fast: BordersClassifier) -> Scheme:
 
 
 def resolve_dtype(scheme: Scheme, dtype: str | None) -> np.dtype[Any]:
-    """Return the type to compute with, by default that of the classifier."""
+    """Return the type to compute with, by default that of the classifier; exact sums: float32."""
     if dtype is None:
-        return np.dtype(np.float64 if scheme.double else np.float32)
+        is_double = isinstance(scheme, MapScheme) and scheme.double
+        return np.dtype(np.float64 if is_double else np.float32)
     if dtype not in ("float32", "float64"):
         raise ValueError(f"dtype must be 'float32', 'float64' or None, got {dtype!r}.")
     return np.dtype(dtype)
@@ -92,7 +93,7 @@ def unknown_scheme(scheme: Scheme, known: Iterable[str], form: str) -> ValueErro
     )
 
 
-def pack(scheme: Scheme, dtype: Any) -> Packed:
+def pack(scheme: MapScheme, dtype: Any) -> Packed:
     """Return the maps of a scheme in the numbers that a program computes with.
 
     As in the core, the centre is rounded, and biases and offsets are corrected for the difference.
