@@ -1,4 +1,7 @@
-"""The sums of the source itself as a scheme: SVMs, kernel densities, binary Gaussian processes."""
+"""The sums of the source itself as a scheme, and maps that fall back to them.
+
+Sources are SVMs, kernel densities and Gaussian processes of two classes.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -19,7 +22,14 @@ from limes.model.coupling import (
     sigmoid,
     softmax,
 )
-from limes.model.schemes import Scheme, log_probabilities
+from limes.model.schemes import (
+    MapScheme,
+    PairwiseScheme,
+    Scheme,
+    SharedScheme,
+    log_probabilities,
+    with_largest_at,
+)
 from limes.model.svm import TrainedSvm
 
 RULES = ("votes", "strict", "ties broken", "likeliest", "density")
@@ -465,3 +475,148 @@ def _log_sum_exp(exponents: Array) -> Array:
 def _densities_to_probabilities(logs: Array) -> Array:
     """Return probabilities from log densities; equal ones where every density is 0."""
     return softmax(np.where(np.isfinite(logs.max(axis=1, keepdims=True)), logs, 0.0))
+
+
+@dataclass(frozen=True, eq=False)
+class FallbackScheme(Scheme):
+    """A map that hands the rows it is least certain of to the exact sums of the source.
+
+    A row goes to the exact sums where ``MapScheme.margins`` is below `margin`, or where a number is
+    so large that the sums of the map could overflow.
+
+    Examples
+    --------
+    >>> from limes.model.schemes import PairwiseScheme
+    >>> from limes.model.svm import Kernel
+    >>> line = BorderMap.from_borders(points=[[1.5]], normals=[[1.0]])
+    >>> svm = TrainedSvm(Kernel("linear"), [[0.0], [2.0]], [[0.5, -0.5]], [1.0], [1, 1])
+    >>> scheme = FallbackScheme(PairwiseScheme((line,), 2), ExactScheme(svm), margin=1.0)
+    >>> scheme.classify(np.array([[0.5], [1.25], [2.5]]))
+    array([0, 1, 1])
+    """
+
+    # One map: a ``SharedScheme``, or a ``PairwiseScheme`` of two classes.
+    base: MapScheme
+    # With a rule of the core: any but "likeliest".
+    exact: ExactScheme
+    # Difference in log odds of the two likeliest classes.
+    margin: float
+    # Expected share of rows that go to the exact sums.
+    share: float = 0.0
+    maps: tuple[BorderMap, ...] = field(default=(), init=False, repr=False)
+    n_classes: int = field(default=0, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        base, exact = self.base, self.exact
+        object.__setattr__(self, "maps", base.maps)
+        object.__setattr__(self, "n_classes", base.n_classes)
+        is_pair = isinstance(base, PairwiseScheme) and base.n_classes == 2
+        if len(base.maps) != 1 or not (is_pair or isinstance(base, SharedScheme)):
+            raise ValueError(
+                "base must be a shared scheme, or a pairwise scheme of two classes, got "
+                f"{base.name!r} with {len(base.maps)} maps."
+            )
+        if exact.rule == "likeliest":
+            raise ValueError(
+                f"the rule of exact must be one of {[*RULES[:3], *RULES[4:]]}, got 'likeliest'."
+            )
+        sizes = (base.n_classes, base.n_features), (exact.n_classes, exact.n_features)
+        if sizes[0] != sizes[1]:
+            raise ValueError(
+                "base and exact must have the same classes and features, got "
+                f"(n_classes, n_features) = {sizes[0]!r} and {sizes[1]!r}."
+            )
+        # Within float32, which the core compares in.
+        for name, limit in (("margin", 1e30), ("share", 1.0)):
+            if not 0 <= getattr(self, name) <= limit:
+                raise ValueError(
+                    f"{name} must be from 0 to {limit:g}, got {getattr(self, name)!r}."
+                )
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """Name of the scheme of the map."""
+        return self.base.name
+
+    @property
+    def double(self) -> bool:
+        """Whether the map is computed in float64."""
+        return self.base.double
+
+    @property
+    def n_features(self) -> int:
+        """Number of features of a row."""
+        return self.base.n_features
+
+    @property
+    def cost(self) -> int:
+        """Expected multiply-adds per row."""
+        return self.base.cost + round(self.share * self.exact.cost)
+
+    @property
+    def n_bytes(self) -> int:
+        """Size of the map and of the exact sums."""
+        return self.base.n_bytes + self.exact.n_bytes
+
+    def without_fallback(self) -> MapScheme:
+        """Return the map alone."""
+        return self.base
+
+    def into_range(self, X: NDArray[Any]) -> tuple[NDArray[Any], int]:
+        """Return the rows as they are, and the first with a NaN or an infinity, or -1."""
+        return self.exact.into_range(X)
+
+    def label(self, X: NDArray[Any], labels: Labels, *, n_threads: int = 1) -> tuple[Labels, int]:
+        """Return the label of each row, and the first row without a label, or -1."""
+        rows, invalid = self.into_range(np.asarray(X))
+        index = np.zeros(len(rows), dtype=np.intp)
+        is_valid = np.isfinite(rows).all(axis=1) if invalid >= 0 else slice(None)
+        index[is_valid] = self._values_and_classes(rows[is_valid], n_threads)[1]
+        return labels[index], invalid
+
+    def predictor(self, labels: list[Any]) -> Callable[[Any], Any]:
+        """Return a function from one row to its label, from several to a list of labels."""
+        return numpy_predictor(self, labels)
+
+    def falls_back(self, X: NDArray[Any], *, n_threads: int = 1) -> NDArray[np.bool_]:
+        """Return which rows go to the exact sums."""
+        return self._values_and_fallback(X, n_threads)[1]
+
+    def predict_proba(self, X: NDArray[Any], *, n_threads: int = 1) -> Array:
+        """Return the map's probabilities; the largest is that of the predicted class."""
+        values, winners = self._values_and_classes(X, n_threads)
+        return with_largest_at(self.base.raw_probabilities(values), winners)
+
+    def decision(self, X: NDArray[Any], *, n_threads: int = 1) -> Array:
+        """Return the value of two classes, or the logarithms of the probabilities of more.
+
+        Two classes: half the log odds where the exact sums changed the class, so that the sign
+        always is that of the predicted class.
+        """
+        values, winners = self._values_and_classes(X, n_threads)
+        probabilities = with_largest_at(self.base.raw_probabilities(values), winners)
+        if self.n_classes > 2:
+            return log_probabilities(probabilities)
+        logs = log_probabilities(probabilities)
+        is_changed = winners != self.base.class_index(values)
+        own = values[:, 0] if values.shape[1] == 1 else 0.5 * (values[:, 1] - values[:, 0])
+        return np.where(is_changed, 0.5 * (logs[:, 1] - logs[:, 0]), own.astype(np.float64))
+
+    def _values_and_classes(self, X: NDArray[Any], n_threads: int) -> tuple[NDArray[Any], Indices]:
+        """Return the values of the map, and the class index of each row."""
+        values, is_exact = self._values_and_fallback(X, n_threads)
+        winners = self.base.class_index(values)
+        if is_exact.any():
+            winners[is_exact] = self.exact.classify(X[is_exact], n_threads=n_threads)
+        return values, winners
+
+    def _values_and_fallback(
+        self, X: NDArray[Any], n_threads: int
+    ) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+        """Return the values of the map, and which rows go to the exact sums."""
+        rows = self.base.classifier.scale_into_range(X)
+        values = self.base.values(rows, n_threads=n_threads)
+        is_exact = self.base.margins(values) < values.dtype.type(self.margin)
+        if rows is not X:
+            is_exact |= (rows != X).any(axis=1)
+        return values, is_exact

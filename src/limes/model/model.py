@@ -1,5 +1,6 @@
 """A scheme with the labels of its classes: all that predicts."""
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -47,6 +48,10 @@ class Candidate:
         Whether it is the selected one.
     skill_loss : float, default=nan
         Expected loss of the source's uncertainty coefficient; nan where it was not estimated.
+    fallback_share : float, default=0.0
+        Expected share of rows that go to the exact sums.
+    coverage_agreement : float, default=nan
+        Share of coverage rows, between and around those given, with the source's label.
     """
 
     scheme: str
@@ -56,7 +61,9 @@ class Candidate:
     agreement: float
     agreement_error: float
     is_selected: bool = False
-    skill_loss: float = float("nan")
+    skill_loss: float = math.nan
+    fallback_share: float = 0.0
+    coverage_agreement: float = math.nan
 
     if not TYPE_CHECKING:
 
@@ -79,25 +86,28 @@ class FitInfo:
         The models that were compared.
     parameters : dict
         Parameters of the estimator, by name: numbers, text, True, False or None.
+    coverage_agreement : float, default=nan
+        Share of coverage rows, between and around those given, with the source's label.
     """
 
-    agreement: float = float("nan")
-    agreement_error: float = float("nan")
+    agreement: float = math.nan
+    agreement_error: float = math.nan
     placement: str | None = None
     candidates: list[Candidate] = field(default_factory=list)
     parameters: dict[str, Any] = field(default_factory=dict)
+    coverage_agreement: float = math.nan
 
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """Border maps with the labels of their classes: all that predicts.
+    """A scheme with the labels of its classes: all that predicts.
 
     It needs NumPy alone. ``limes.model.load_model`` reads one from a file.
 
     Parameters
     ----------
     scheme : Scheme
-        Border maps, and how they make classes.
+        Border maps and how they make classes, the exact sums of the source, or both.
     classes : ndarray of shape (n_classes,)
         Labels.
     n_features : int
@@ -136,7 +146,8 @@ class Model:
         -------
         ndarray of shape (n_rows,) or (n_rows, n_classes)
             Two classes: positive for the second; its hyperbolic tangent is the difference in
-            probability. More: the logarithm of each class's probability.
+            probability. More: the logarithm of each class's probability. An exact scheme has the
+            decision function of its source instead, for pairs of classes where that has such.
         """
         return self._in_blocks(self.scheme.decision, X, n_jobs)
 
@@ -153,7 +164,9 @@ class Model:
         Returns
         -------
         ndarray of shape (n_rows, n_classes)
-            In the order of ``classes``; the largest is that of the predicted class.
+            In the order of ``classes``; the largest is that of the predicted class. An exact
+            scheme has the probabilities of its source, where it has any; they need not agree with
+            the labels, since those of an SVM do not.
         """
         if not self.scheme.has_probabilities:
             raise AttributeError(NO_PROBABILITIES)
