@@ -18,13 +18,19 @@ from limes.export.exact_arrays import (
 )
 from limes.export.flat_arrays import (
     Packed,
-    fitted_scheme,
     pack,
     resolve_dtype,
+    scheme_to_export,
     unknown_scheme,
 )
 from limes.model.coupling import LIBSVM_MIN_PROBABILITY
-from limes.model.exact import MIN_PROBABILITY, Calibrators, ExactScheme, PairSigmoids
+from limes.model.exact import (
+    MIN_PROBABILITY,
+    Calibrators,
+    ExactScheme,
+    FallbackScheme,
+    PairSigmoids,
+)
 from limes.model.schemes import (
     WINNER_MARGIN,
     MapScheme,
@@ -53,6 +59,7 @@ def to_c(
     name: str = "limes_model",
     dtype: str | None = None,
     max_bytes: int | None = None,
+    fallback: bool = False,
 ) -> str:
     """Return a fitted classifier as a C99 header.
 
@@ -60,6 +67,10 @@ def to_c(
     macro ``NAME_PROBABILITIES`` is defined before the header is included, there is also
     ``name_probabilities(x, p)``, which needs ``math.h``. The code allocates no memory, and
     constants are written with every bit. The result for a row with a NaN is undefined.
+
+    Exact sums need ``math.h``. Their first comment states how far a decision value must be from 0
+    for the label to be that of exact arithmetic. Without probabilities of the source there is no
+    ``name_probabilities``.
 
     Parameters
     ----------
@@ -71,6 +82,8 @@ def to_c(
         Type of rows and arithmetic; None for that of the classifier.
     max_bytes : int or None, default=None
         Largest size of the constants, without labels.
+    fallback : bool, default=False
+        Include the exact sums that a map falls back to. They hold rows of the training set.
 
     Returns
     -------
@@ -85,28 +98,19 @@ def to_c(
     >>> print(to_c(fast, name="moons", max_bytes=2048).splitlines()[3])
      * Constants: 490 bytes. Stack of a prediction: about 80 bytes of arrays.
     """
-    scheme, name = fitted_scheme(fast), _check_name(name)
+    scheme, name = scheme_to_export(fast, fallback=fallback), _check_name(name)
     real = resolve_dtype(scheme, TYPES.get(dtype or "", dtype))
-    if isinstance(scheme, ExactScheme):
-        return _exact_header(fast, _Exact(scheme, real), name, max_bytes)
-    if scheme.name not in SCHEMES or not isinstance(scheme, MapScheme):
-        raise unknown_scheme(scheme, [*SCHEMES, "exact"], "C")
-    packed = pack(scheme, real)
-    n_bytes = _constant_bytes(scheme, packed)
+    n_bytes = _scheme_bytes(scheme, real)
     if max_bytes is not None and n_bytes > max_bytes:
-        raise _too_large(packed, n_bytes, max_bytes)
-    fields = {
-        **_names(name),
-        **_sizes(scheme, packed),
-        **_descriptions(fast, scheme, packed),
-        **_literals(scheme, packed),
-        **_arrays(scheme, packed),
-        **_labels(fast.classes_),
-    }
-    return render(_template("model.h.in"), _flags(fast, scheme, packed), fields)
+        raise _too_large(scheme, real, n_bytes, max_bytes)
+    if isinstance(scheme, FallbackScheme):
+        return _fallback_header(fast, scheme, name, real)
+    return _header(fast, scheme, name, real)
 
 
-def constant_bytes(fast: BordersClassifier, *, dtype: str | None = None) -> int:
+def constant_bytes(
+    fast: BordersClassifier, *, dtype: str | None = None, fallback: bool = False
+) -> int:
     """Return how many bytes the constants of a header take, without labels.
 
     Parameters
@@ -115,19 +119,16 @@ def constant_bytes(fast: BordersClassifier, *, dtype: str | None = None) -> int:
         Fitted classifier.
     dtype : {'float', 'double', 'float32', 'float64'} or None, default=None
         As for ``to_c``.
+    fallback : bool, default=False
+        As for ``to_c``.
 
     Returns
     -------
     int
         Bytes.
     """
-    scheme = fitted_scheme(fast)
-    real = resolve_dtype(scheme, TYPES.get(dtype or "", dtype))
-    if isinstance(scheme, ExactScheme):
-        return _Exact(scheme, real).n_bytes
-    if not isinstance(scheme, MapScheme):
-        raise unknown_scheme(scheme, [*SCHEMES, "exact"], "C")
-    return _constant_bytes(scheme, pack(scheme, real))
+    scheme = scheme_to_export(fast, fallback=fallback)
+    return _scheme_bytes(scheme, resolve_dtype(scheme, TYPES.get(dtype or "", dtype)))
 
 
 def render(template: str, flags: Mapping[str, bool], fields: Mapping[str, object]) -> str:
@@ -178,6 +179,80 @@ def _check_name(name: str) -> str:
     return name
 
 
+def _scheme_bytes(scheme: Scheme, real: np.dtype[Any]) -> int:
+    """Return the bytes of the constants of any scheme, without labels."""
+    if isinstance(scheme, FallbackScheme):
+        return _scheme_bytes(scheme.base, real) + _scheme_bytes(scheme.exact, real)
+    if isinstance(scheme, ExactScheme):
+        return _Exact(scheme, real).n_bytes
+    if scheme.name not in SCHEMES or not isinstance(scheme, MapScheme):
+        raise unknown_scheme(scheme, [*SCHEMES, "exact"], "C")
+    return _constant_bytes(scheme, pack(scheme, real))
+
+
+def _header(
+    fast: BordersClassifier,
+    scheme: Scheme,
+    name: str,
+    real: np.dtype[Any],
+    *,
+    labels_name: str | None = None,
+) -> str:
+    """Return the header of maps or of exact sums; with labels unless another header has them."""
+    if isinstance(scheme, ExactScheme):
+        exact = _Exact(scheme, real)
+        template, flags = "exact.h.in", _exact_flags(exact)
+        fields = {
+            **_exact_descriptions(exact),
+            **_exact_literals(name, exact),
+            **_exact_arrays(exact),
+        }
+    else:
+        assert isinstance(scheme, MapScheme)
+        packed = pack(scheme, real)
+        template, flags = "model.h.in", _flags(scheme, packed)
+        fields = {
+            **_sizes(scheme, packed),
+            **_descriptions(scheme, packed),
+            **_literals(scheme, packed),
+            **_arrays(scheme, packed),
+        }
+    is_part = labels_name is not None
+    flags["labelled"] = not is_part
+    flags["named_features"] = hasattr(fast, "feature_names_in_")
+    flags["without_fallback"] = isinstance(fast.scheme_, FallbackScheme) and not is_part
+    fields["labels_name"] = labels_name or f"{name}_labels"
+    fields["feature_names"] = _feature_names(fast)
+    fields |= {**_names(name), **_labels(fast.classes_)}
+    return render(_template(template), flags, fields)
+
+
+def _fallback_header(
+    fast: BordersClassifier, scheme: FallbackScheme, name: str, real: np.dtype[Any]
+) -> str:
+    """Return the header of a map followed by that of the exact sums, and what selects between."""
+    names = {"map": scheme.base, "exact": scheme.exact}
+    headers = {
+        f"{part}_header": _header(fast, one, f"{name}_{part}", real, labels_name=f"{name}_labels")
+        for part, one in names.items()
+    }
+    packed = pack(scheme.base, real)
+    fields = {
+        **_names(name),
+        **headers,
+        "n_features": scheme.n_features,
+        "n_classes": scheme.n_classes,
+        "n_bytes": _scheme_bytes(scheme, real),
+        "stack_bytes": real.itemsize * packed.n_values
+        + max(_stack_bytes(scheme.base, packed), _Exact(scheme.exact, real).stack_bytes),
+        "real": "double" if real == np.float64 else "float",
+        "margin": c_number(real.type(scheme.margin)),
+        "percent": f"{100 * scheme.share:.3g}",
+        **_labels(fast.classes_),
+    }
+    return render(_template("fallback.h.in"), {"one_value": packed.n_values == 1}, fields)
+
+
 def _constant_bytes(scheme: Scheme, packed: Packed) -> int:
     """Return the bytes of floats, of the sizes of maps and of the children of a tree."""
     floats = packed.center.nbytes
@@ -193,8 +268,17 @@ def _size_bytes(packed: Packed) -> int:
     return 2 if max(part.n_points for part in packed.maps) < 2**16 else 4
 
 
-def _too_large(packed: Packed, n_bytes: int, max_bytes: int) -> ValueError:
+def _too_large(scheme: Scheme, real: np.dtype[Any], n_bytes: int, max_bytes: int) -> ValueError:
     """Return the error that states how many border points would fit."""
+    if not isinstance(scheme, MapScheme):
+        advice = (
+            "export it without" if isinstance(scheme, FallbackScheme) else "fit a map instead of"
+        )
+        return ValueError(
+            f"the constants must fit max_bytes={max_bytes!r}, got {n_bytes} bytes: {advice} exact "
+            "sums."
+        )
+    packed = pack(scheme, real)
     # n_borders is a number per map, except for the map of a shortlist that selects classes.
     maps = [part for part in packed.maps if part.n_values == packed.maps[-1].n_values]
     numbers = maps[0].points[0].size + 1 + maps[0].slopes[0].size + maps[0].n_values
@@ -235,7 +319,7 @@ def _sizes(scheme: Scheme, packed: Packed) -> dict[str, int]:
     return sizes
 
 
-def _descriptions(fast: BordersClassifier, scheme: Scheme, packed: Packed) -> dict[str, object]:
+def _descriptions(scheme: Scheme, packed: Packed) -> dict[str, object]:
     """Return what the first comment of the header states."""
     n_points, n_maps = sum(part.n_points for part in packed.maps), len(packed.maps)
     return {
@@ -243,7 +327,6 @@ def _descriptions(fast: BordersClassifier, scheme: Scheme, packed: Packed) -> di
         f"{scheme.name}, {n_points} border point{'s' * (n_points > 1)} in {n_maps} "
         f"map{'s' * (n_maps > 1)}",
         "stack_bytes": _stack_bytes(scheme, packed),
-        "feature_names": _feature_names(fast),
     }
 
 
@@ -357,12 +440,11 @@ def _whole_labels(labels: list[int]) -> tuple[str, list[str]]:
     ]
 
 
-def _flags(fast: BordersClassifier, scheme: Scheme, packed: Packed) -> dict[str, bool]:
+def _flags(scheme: MapScheme, packed: Packed) -> dict[str, bool]:
     """Return which sections of the template a header has."""
     is_pairwise = scheme.name == "pairwise"
     is_binary = is_pairwise and scheme.n_classes == 2
     return {
-        "named_features": hasattr(fast, "feature_names_in_"),
         "projected": packed.projection is not None,
         "blended": max(part.n_blended for part in packed.maps) > 1,
         "two_classes": is_binary,
@@ -426,24 +508,7 @@ class _Exact:
         return self.packed.n_outputs if self.packed.slopes is None else self.packed.n_features
 
 
-def _exact_header(fast: BordersClassifier, exact: _Exact, name: str, max_bytes: int | None) -> str:
-    """Return the header of exact sums."""
-    if max_bytes is not None and exact.n_bytes > max_bytes:
-        raise ValueError(
-            f"the constants must fit max_bytes={max_bytes!r}, got {exact.n_bytes} bytes of exact "
-            "sums: fit a map, such as scheme='shared'."
-        )
-    fields = {
-        **_names(name),
-        **_exact_descriptions(fast, exact),
-        **_exact_literals(name, exact),
-        **_exact_arrays(exact),
-        **_labels(fast.classes_),
-    }
-    return render(_template("exact.h.in"), _exact_flags(fast, exact), fields)
-
-
-def _exact_descriptions(fast: BordersClassifier, exact: _Exact) -> dict[str, object]:
+def _exact_descriptions(exact: _Exact) -> dict[str, object]:
     """Return sizes, and what the first comment of the header states."""
     packed, scheme = exact.packed, exact.scheme
     bound = rounding_bound(packed, exact.real, expands_squares=False)
@@ -451,7 +516,8 @@ def _exact_descriptions(fast: BordersClassifier, exact: _Exact) -> dict[str, obj
     n_vectors = len(packed.vectors)
     what = f"{n_vectors} vector{'s' * (n_vectors != 1)}, kernel {packed.kernel.name}"
     return {
-        "summary": f"{packed.n_classes} classes, {packed.n_features} features, scheme exact, {what}",
+        "summary": f"{packed.n_classes} classes, {packed.n_features} features, scheme exact, "
+        + what,
         "n_features": packed.n_features,
         "n_classes": packed.n_classes,
         "n_outputs": packed.n_outputs,
@@ -460,7 +526,6 @@ def _exact_descriptions(fast: BordersClassifier, exact: _Exact) -> dict[str, obj
         "n_bytes": exact.n_bytes,
         "stack_bytes": exact.stack_bytes,
         "rounding": "\n".join(f" * {line}" for line in rounding),
-        "feature_names": _feature_names(fast),
     }
 
 
@@ -489,7 +554,6 @@ def _exact_literals(name: str, exact: _Exact) -> dict[str, str]:
     return {
         "real": "double" if exact.real == np.float64 else "float",
         "index_type": "unsigned short" if exact.index_bytes == 2 else "unsigned long",
-        "labels_name": f"{name}_labels",
         **{function: f"{function}{suffix}" for function in ("exp", "log", "pow")},
         "infinity": f"HUGE_VAL{suffix.upper()}",
         "feature": feature,
@@ -541,14 +605,13 @@ def _exact_arrays(exact: _Exact) -> dict[str, object]:
     }
 
 
-def _exact_flags(fast: BordersClassifier, exact: _Exact) -> dict[str, bool]:
+def _exact_flags(exact: _Exact) -> dict[str, bool]:
     """Return which sections of the template a header has."""
     scheme, packed, source = exact.scheme, exact.packed, exact.scheme.probabilities
     is_two, is_density, rule = packed.n_classes == 2, packed.is_density, scheme.rule
     has_sigmoids, is_calibrated = isinstance(source, PairSigmoids), isinstance(source, Calibrators)
     is_isotonic = exact.calibration is not None and bool(exact.calibration.isotonic)
     return {
-        "named_features": hasattr(fast, "feature_names_in_"),
         "probabilities": scheme.has_probabilities,
         # Whether the largest probability is that of the predicted class.
         "agreeing": is_density or rule == "likeliest",
@@ -570,7 +633,6 @@ def _exact_flags(fast: BordersClassifier, exact: _Exact) -> dict[str, bool]:
         "tempered": isinstance(source, PairSigmoids) and source.inverse_temperature != 1.0,
         "two_classes": is_two,
         "reordered": exact.is_reordered,
-        "labelled": True,
         "highest": is_density or rule == "likeliest",
         "counted": not is_two and (rule in ("votes", "ties broken") or is_calibrated),
         # Functions that only probabilities need.

@@ -15,6 +15,8 @@ from limes.model.svm import Kernel, TrainedSvm
 
 # Weights beyond this power of two are scaled, which changes no sign: their sums stay in range.
 MAX_WEIGHT_EXPONENT = 40
+# Stands for the logarithm of a prior of 0.
+MIN_LOG_PRIOR = -1e30
 # A bound is of first order: it holds, with this factor, where it is below the second number.
 SECOND_ORDER = 1.02
 MAX_BOUND = 0.01
@@ -131,7 +133,8 @@ def _kernel_and_weights(sums: TrainedSvm | ClassDensities) -> tuple[Kernel, Arra
     """Return the kernel, the weights of vectors and the constants, positive for second classes."""
     if isinstance(sums, ClassDensities):
         kernel = Kernel("rbf", sums.gamma)
-        return kernel, np.empty((len(sums.vectors), 0)), np.asarray(sums.log_priors)
+        priors = np.maximum(sums.log_priors, MIN_LOG_PRIOR)
+        return kernel, np.empty((len(sums.vectors), 0)), priors
     kernel = Kernel("linear") if sums.kernel.name == "linear" else sums.kernel
     return kernel, -sums.dual_coef.T, -sums.intercepts
 
@@ -240,8 +243,16 @@ def pack_calibration(scheme: ExactScheme, unit: float, dtype: Any) -> PackedCali
     functions = [source.isotonic[place] for place in places]
     if is_turned:
         functions = [(-x[::-1], 1.0 - y[::-1]) for x, y in functions]
-    isotonic = tuple((round_to(x / scale, dtype), round_to(y, dtype)) for x, y in functions)
-    return PackedCalibration(*np.empty((2, 0), dtype), isotonic)
+    isotonic = tuple(_distinct_steps(x / scale, y, dtype) for x, y in functions)
+    empty = np.empty(0, dtype)
+    return PackedCalibration(empty, empty, isotonic)
+
+
+def _distinct_steps(x: Array, y: Array, dtype: Any) -> tuple[Real, Real]:
+    """Return rounded thresholds and levels, the last of equal thresholds."""
+    thresholds = round_to(x, dtype)
+    is_last = np.append(np.diff(thresholds) > 0, True)
+    return thresholds[is_last], round_to(y, dtype)[is_last]
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from limes._typing import Array
 from limes.classifier import BordersClassifier
 from limes.model.affine import to_dense
 from limes.model.border_map import packed_form
+from limes.model.exact import FallbackScheme
 from limes.model.schemes import MapScheme, Scheme
 
 Real = NDArray[np.floating[Any]]
@@ -75,10 +76,23 @@ def fitted_scheme(fast: BordersClassifier) -> Scheme:
     return fast.scheme_
 
 
+def scheme_to_export(fast: BordersClassifier, *, fallback: bool) -> Scheme:
+    """Return the scheme to write: without its fallback, unless that is asked for."""
+    scheme = fitted_scheme(fast)
+    if isinstance(scheme, FallbackScheme):
+        return scheme if fallback else scheme.without_fallback()
+    if fallback:
+        raise ValueError(
+            f"fallback=True needs a map with fallback to exact sums, got the scheme "
+            f"{scheme.name!r} without one: export it without fallback."
+        )
+    return scheme
+
+
 def resolve_dtype(scheme: Scheme, dtype: str | None) -> np.dtype[Any]:
     """Return the type to compute with, by default that of the classifier; exact sums: float32."""
     if dtype is None:
-        is_double = isinstance(scheme, MapScheme) and scheme.double
+        is_double = isinstance(scheme, MapScheme | FallbackScheme) and scheme.double
         return np.dtype(np.float64 if is_double else np.float32)
     if dtype not in ("float32", "float64"):
         raise ValueError(f"dtype must be 'float32', 'float64' or None, got {dtype!r}.")

@@ -1,4 +1,4 @@
-"""A graph of ONNX operators."""
+"""A graph of ONNX operators, and parts of graphs that several schemes share."""
 
 from dataclasses import dataclass, field
 from types import ModuleType
@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from limes.model.coupling import class_pairs
 
 # All operators that are used have their present form since this version.
 OPSET = 17
@@ -86,6 +88,68 @@ class Graph:
         return self.add("Reshape", tensor, self.integers(shape))
 
 
+def highest(graph: Graph, scores: str) -> str:
+    """Add the index of the highest score, the first of equals."""
+    return graph.add("ArgMax", scores, axis=1, keepdims=0)
+
+
+def count_votes(graph: Graph, values: str, n_classes: int, *, is_second: str = "Greater") -> str:
+    """Add the number of pairs that each class wins; the comparison with 0 finds second classes."""
+    pairs = np.array(class_pairs(n_classes))
+    seconds, firsts = np.eye(n_classes)[pairs[:, 1]], np.eye(n_classes)[pairs[:, 0]]
+    gained = graph.add(
+        "MatMul", compare_with_zero(graph, values, is_second), graph.number(seconds - firsts)
+    )
+    return graph.add("Add", gained, graph.number(firsts.sum(axis=0)))
+
+
+def compare_with_zero(graph: Graph, values: str, operator: str) -> str:
+    """Add 1 where a comparison of a value with zero is true, else 0."""
+    is_true = graph.add(operator, values, graph.number(0.0))
+    return graph.add("Where", is_true, graph.number(1.0), graph.number(0.0))
+
+
+def couple_pairs(graph: Graph, first: str, second: str, n_classes: int) -> str:
+    """Add coupled probabilities: the system of ``limes.model.coupling.couple``, by elimination.
+
+    Its matrix is symmetric and positive definite, so that no pivoting is needed.
+    """
+    system = _coupling_system(graph, first, second, n_classes)
+    for step in range(n_classes):
+        system = _eliminate(graph, system, step, n_classes)
+    solved = graph.shaped(graph.columns(system, n_classes, n_classes + 1, 2), 0, n_classes)
+    positive = graph.add("Max", solved, graph.number(0.0))
+    return graph.add("Div", positive, graph.total(positive, 1))
+
+
+def _coupling_system(graph: Graph, first: str, second: str, n_classes: int) -> str:
+    """Add the matrices Q + ee' of all rows, with a last column of ones."""
+    n_pairs = n_classes * (n_classes - 1) // 2
+    # R_ij = P(j | i or j) off the diagonal, gathered from (first, second, zero).
+    places = np.full((n_classes, n_classes), 2 * n_pairs)
+    for pair, (i, j) in enumerate(class_pairs(n_classes)):
+        places[i, j], places[j, i] = n_pairs + pair, pair
+    zero = graph.add("Mul", graph.columns(first, 0, 1, 1), graph.number(0.0))
+    both = graph.add("Concat", first, second, zero, axis=1)
+    matrix = graph.add("Gather", both, graph.integers(places), axis=1)
+    transposed = graph.add("Transpose", matrix, perm=[0, 2, 1])
+    diagonal = graph.total(graph.add("Mul", matrix, matrix), 2)
+    squares = graph.add("Mul", diagonal, graph.number(np.eye(n_classes)))
+    form = graph.add("Sub", squares, graph.add("Mul", matrix, transposed))
+    ones = graph.add("Add", graph.add("Mul", diagonal, graph.number(0.0)), graph.number(1.0))
+    return graph.add("Concat", graph.add("Add", form, graph.number(1.0)), ones, axis=2)
+
+
+def _eliminate(graph: Graph, system: str, step: int, n_classes: int) -> str:
+    """Add one step of Gauss-Jordan elimination: a column becomes that of the unit matrix."""
+    row = graph.columns(system, step, step + 1, 1)
+    column = graph.columns(system, step, step + 1, 2)
+    scaled = graph.add("Div", row, graph.columns(row, step, step + 1, 2))
+    unit = graph.number(np.eye(n_classes)[:, step : step + 1])
+    product = graph.add("Mul", graph.add("Sub", column, unit), scaled)
+    return graph.add("Sub", system, product)
+
+
 def import_onnx() -> ModuleType:
     """Return the package onnx."""
     try:
@@ -97,8 +161,10 @@ def import_onnx() -> ModuleType:
     return onnx
 
 
-def to_model(graph: Graph, n_features: int, outputs: dict[str, tuple[str, Any, list[Any]]]) -> Any:
-    """Return a graph as a model that ONNX has checked."""
+def to_model(
+    graph: Graph, n_features: int, outputs: dict[str, tuple[str, Any, list[Any]]], *, notes: str
+) -> Any:
+    """Return a graph, with notes for readers, as a model that ONNX has checked."""
     onnx = import_onnx()
     helper, kind = onnx.helper, onnx.helper.np_dtype_to_tensor_dtype
     nodes = [
@@ -124,6 +190,7 @@ def to_model(graph: Graph, n_features: int, outputs: dict[str, tuple[str, Any, l
     model = helper.make_model(
         onnx_graph, opset_imports=[opset], ir_version=IR_VERSION, producer_name="limes"
     )
+    model.doc_string = notes
     onnx.checker.check_model(model, full_check=True)
     return model
 
