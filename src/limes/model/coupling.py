@@ -74,12 +74,16 @@ def couple(pair_probabilities: ArrayLike) -> Array:
 
 
 def couple_like_libsvm(
-    pair_probabilities: ArrayLike, *, complements: ArrayLike | None = None
+    pair_probabilities: ArrayLike,
+    *,
+    complements: ArrayLike | None = None,
+    iterate_two_classes: bool = False,
 ) -> Array:
     """Couple the probabilities of pairs by LIBSVM's iteration, stopping where it stops.
 
     LIBSVM solves the problem of ``couple`` only to 0.005 / K, so its numbers differ from the exact
     ones in the third digit. This is for those who want ``svm-predict -b 1`` to the last digits.
+    Two classes need no iteration; the LIBSVM of scikit-learn does it nevertheless.
 
     Examples
     --------
@@ -91,7 +95,7 @@ def couple_like_libsvm(
     bounds = LIBSVM_MIN_PROBABILITY, 1.0 - LIBSVM_MIN_PROBABILITY
     first = np.clip(np.asarray(complements, dtype=np.float64), *bounds)
     n_classes = _count_classes(first)
-    if n_classes == 2:
+    if n_classes == 2 and not iterate_two_classes:
         return np.column_stack([first, 1.0 - first])
     coupled = np.empty((len(first), n_classes))
     n_rows = max(1, BLOCK_NUMBERS // n_classes**2)

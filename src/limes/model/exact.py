@@ -128,6 +128,8 @@ class PairSigmoids:
     like_libsvm: bool = False
     # Exponent that calibrates coupled probabilities.
     inverse_temperature: float = 1.0
+    # Whether LIBSVM's iteration is done for two classes as well, as in ``SVC(probability=True)``.
+    iterate_two_classes: bool = False
 
     def __post_init__(self) -> None:
         for name in ("slopes", "shifts"):
@@ -146,7 +148,11 @@ class PairSigmoids:
         """Return the probabilities of all classes, from the decision values of all pairs."""
         logits = self.slopes * values + self.shifts
         if self.like_libsvm:
-            coupled = couple_like_libsvm(sigmoid(logits), complements=sigmoid(-logits))
+            coupled = couple_like_libsvm(
+                sigmoid(logits),
+                complements=sigmoid(-logits),
+                iterate_two_classes=self.iterate_two_classes,
+            )
         else:
             coupled = couple(sigmoid(logits))
         if self.inverse_temperature == 1.0:
@@ -337,12 +343,13 @@ class ExactScheme(Scheme):
 
         A positive value means the second class of a pair.
         """
-        rows = np.asarray(X, dtype=np.float64)
-        if self.preprocessing is not None:
-            rows = self.preprocessing.apply(rows)
-        if isinstance(self.sums, ClassDensities):
-            return self.sums.log_densities(rows)
-        return np.ascontiguousarray(self.sums.pair_decisions(rows))
+        with np.errstate(over="ignore", invalid="ignore"):
+            rows = np.asarray(X, dtype=np.float64)
+            if self.preprocessing is not None:
+                rows = self.preprocessing.apply(rows)
+            if isinstance(self.sums, ClassDensities):
+                return self.sums.log_densities(rows)
+            return np.ascontiguousarray(self.sums.pair_decisions(rows))
 
     def class_index(self, values: Array) -> Indices:
         """Return the class index of each row: the definition of the rules."""
@@ -408,15 +415,18 @@ class ExactScheme(Scheme):
         """Return probabilities in the order of the classes of `sums`."""
         if self.probabilities is None:
             return _densities_to_probabilities(values)
-        if isinstance(self.probabilities, PairSigmoids):
-            return self.probabilities.apply(values)
-        # Calibrators are in the order of the model's classes.
-        return self.probabilities.apply(self._source_decision(values))[:, self.class_order]
+        # Sums that overflow are infinite or NaN; that is defined, and no reason to warn.
+        with np.errstate(over="ignore", invalid="ignore"):
+            if isinstance(self.probabilities, PairSigmoids):
+                return self.probabilities.apply(values)
+            # Calibrators are in the order of the model's classes.
+            return self.probabilities.apply(self._source_decision(values))[:, self.class_order]
 
     def _log_odds(self, values: Array) -> Array:
         """Return the log odds of the second of two classes of `sums`."""
         if isinstance(self.sums, ClassDensities):
-            logs = np.maximum(values, np.finfo(np.float64).min)
+            # Halved, so that the difference of two densities of 0 is finite.
+            logs = np.maximum(values, 0.5 * np.finfo(np.float64).min)
             return logs[:, 1] - logs[:, 0]
         logs = log_probabilities(self._own_probabilities(values))
         return logs[:, 1] - logs[:, 0]
@@ -439,9 +449,13 @@ def one_vs_rest(values: Array) -> Array:
     """
     votes = count_votes(values)
     sums = np.zeros(votes.shape)
-    for place, (first, second) in enumerate(class_pairs(votes.shape[1])):
-        sums[:, first] -= values[:, place]
-        sums[:, second] += values[:, place]
+    with np.errstate(over="ignore", invalid="ignore"):
+        for place, (first, second) in enumerate(class_pairs(votes.shape[1])):
+            sums[:, first] -= values[:, place]
+            sums[:, second] += values[:, place]
+    # Infinite sums are mapped to the ends of the interval.
+    largest = np.finfo(np.float64).max / 4.0
+    sums = np.clip(sums, -largest, largest)
     return np.asarray(votes + sums / (3.0 * (np.abs(sums) + 1.0)))
 
 

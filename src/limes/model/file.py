@@ -212,6 +212,7 @@ class _Writer(EntryWriter):
                 "shifts": self.add(found.shifts),
                 "like_libsvm": bool(found.like_libsvm),
                 "inverse_temperature": float(found.inverse_temperature),
+                "iterate_two_classes": bool(found.iterate_two_classes),
             }
         if found.sigmoids is not None:
             return {"sigmoids": self.add(found.sigmoids)}
@@ -349,7 +350,7 @@ class _Reader(EntryReader):
         if not isinstance(entry, dict):
             self.container.fail("functions that make probabilities", entry)
         if "slopes" in entry:
-            kinds = {"like_libsvm": bool, "inverse_temperature": float}
+            kinds = {"like_libsvm": bool, "inverse_temperature": float, "iterate_two_classes": bool}
             self._check_keys(entry, {"slopes", "shifts", *kinds}, "probabilities")
             slopes, shifts = (self._finite_array(entry, key, 1) for key in ("slopes", "shifts"))
             plain = {key: self.finite(self.entry(entry, key, kinds[key])) for key in kinds}
