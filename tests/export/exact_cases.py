@@ -131,11 +131,11 @@ def densities_with_an_empty_class():
 
 def reordered():
     """Classes in another order than the labels, as in a LIBSVM file."""
-    scheme, X, predict = rbf_votes()
+    scheme, X, _ = rbf_votes()
     order = np.array([2, 0, 3, 1])
     sums = scheme.sums.reordered(order)
     sigmoids = PairSigmoids(np.linspace(1, 2, 6), np.linspace(-0.2, 0.2, 6))
-    return ExactScheme(sums, class_order=order, probabilities=sigmoids), X, predict
+    return ExactScheme(sums, class_order=order, probabilities=sigmoids), X, None
 
 
 def platt_two():
@@ -194,9 +194,7 @@ def gamma_of_zero():
     old = scheme.sums
     kernel = Kernel("rbf", 0.0)
     return (
-        ExactScheme(
-            TrainedSvm(kernel, old.vectors, old.dual_coef, old.intercepts, old.n_support)
-        ),
+        ExactScheme(TrainedSvm(kernel, old.vectors, old.dual_coef, old.intercepts, old.n_support)),
         X,
         None,
     )
@@ -300,7 +298,9 @@ def _is_tie_certain(values, radius, certain, possible, winner):
 def _stated_bound(scheme, rows, dtype, text):
     """Return B of each row, from the numbers in the text."""
     number = r"([\d.e+-]+)"
-    found = re.search(rf"B = {number}(?: \+ {number} q)?(?: \+ {number} \(q \+ {number}\)\^2)?", text)
+    found = re.search(
+        rf"B = {number}(?: \+ {number} q)?(?: \+ {number} \(q \+ {number}\)\^2)?", text
+    )
     constant, linear, square, radius = (float(part or 0) for part in found.groups())
     q = np.linalg.norm(_magnitudes(scheme, rows, dtype), axis=1)
     bound = constant + linear * q + square * (q + radius) ** 2
@@ -310,6 +310,8 @@ def _stated_bound(scheme, rows, dtype, text):
 def _magnitudes(scheme, rows, dtype):
     """Return prepared rows with the magnitudes of the terms of their sums."""
     packed, step = pack_sums(scheme, np.dtype(dtype)), scheme.preprocessing
+    if scheme.rule != "density" and scheme.sums.kernel == Kernel("rbf", 0.0):
+        return np.zeros((len(rows), 1))
     shifted = np.abs(rows.astype(float) - (0.0 if packed.center is None else packed.center))
     if step is None:
         return shifted

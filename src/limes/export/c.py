@@ -23,7 +23,7 @@ from limes.export.flat_arrays import (
     scheme_to_export,
     unknown_scheme,
 )
-from limes.model.coupling import LIBSVM_MIN_PROBABILITY
+from limes.model.coupling import LIBSVM_MIN_PROBABILITY, LIBSVM_TOLERANCE
 from limes.model.exact import (
     MIN_PROBABILITY,
     Calibrators,
@@ -47,8 +47,6 @@ SCHEMES = ("one-vs-rest", "pairwise", "shared", "shortlist", "tree")
 CHILD_BYTES = 2
 # Of int and size_t on a 32-bit processor, for the estimate of the stack.
 INDEX_BYTES = 4
-# LIBSVM's iteration stops at this error times the number of classes.
-LIBSVM_TOLERANCE = 0.005
 # Characters in a line of constants.
 LINE_WIDTH = 96
 

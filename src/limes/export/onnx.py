@@ -20,6 +20,8 @@ from limes.export.flat_arrays import (
 )
 from limes.export.onnx_exact import add_exact_sums, exact_notes
 from limes.export.onnx_graph import (
+    FLOAT32,
+    INT64,
     Graph,
     compare_with_zero,
     count_votes,
@@ -39,11 +41,6 @@ from limes.model.schemes import (
     TreeScheme,
     split_groups,
 )
-
-# ONNX's number for float32.
-FLOAT32 = 1
-# ONNX's number for int64.
-INT64 = 7
 
 
 def to_onnx(fast: BordersClassifier, *, dtype: str | None = None, fallback: bool = False) -> Any:

@@ -15,7 +15,14 @@ from limes.export.exact_arrays import (
     rounding_bound,
 )
 from limes.export.flat_arrays import Real
-from limes.export.onnx_graph import Graph, count_votes, couple_pairs, highest
+from limes.export.onnx_graph import (
+    INT64,
+    Graph,
+    count_votes,
+    couple_pairs,
+    couple_pairs_like_libsvm,
+    highest,
+)
 from limes.model.coupling import LIBSVM_MIN_PROBABILITY, class_pairs
 from limes.model.exact import MIN_PROBABILITY, ExactScheme, PairSigmoids
 
@@ -45,11 +52,7 @@ def exact_notes(scheme: ExactScheme, dtype: np.dtype[Any]) -> list[str]:
     """Return what a model of exact sums states about itself, as lines."""
     packed = pack_sums(scheme, dtype)
     bound = rounding_bound(packed, dtype, expands_squares=True)
-    lines = bound_lines(packed, bound, scheme.rule, dtype)
-    source = scheme.probabilities
-    if isinstance(source, PairSigmoids) and source.like_libsvm and scheme.n_classes > 2:
-        lines += ["Probabilities are coupled exactly; LIBSVM stops at an error of 0.005 / classes."]
-    return lines
+    return bound_lines(packed, bound, scheme.rule, dtype)
 
 
 def _without_empty_classes(packed: PackedSums) -> PackedSums:
@@ -246,6 +249,8 @@ def _coupled(
         )
     if n_classes == 2:
         return graph.add("Concat", first, second, axis=1)
+    if source.like_libsvm:
+        return couple_pairs_like_libsvm(graph, first, second, n_classes)
     return couple_pairs(graph, first, second, n_classes)
 
 
@@ -266,7 +271,7 @@ def _interpolated(graph: Graph, thresholds: Real, levels: Real, column: str) -> 
     if len(thresholds) == 1:
         return graph.add("Add", graph.add("Mul", column, graph.number(0.0)), graph.number(levels))
     is_reached = graph.add("GreaterOrEqual", column, graph.number(thresholds[1:-1]))
-    place = graph.total(graph.add("Cast", is_reached, to=7), 1)
+    place = graph.total(graph.add("Cast", is_reached, to=INT64), 1)
     start, step, low, rise = (
         graph.add("Gather", graph.number(table), place, axis=0)
         for table in (thresholds[:-1], np.diff(thresholds), levels[:-1], np.diff(levels))
