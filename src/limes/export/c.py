@@ -536,9 +536,11 @@ def _exact_literals(name: str, exact: _Exact) -> dict[str, str]:
     feature = f"x[{place}]" if packed.center is None else f"(x[{place}] - {name}_center[{place}])"
     scaled = "" if packed.scale is None else f" * {name}_scale[k]"
     gamma, coef0 = (c_number(real(number)) for number in (kernel.gamma, kernel.coef0))
-    exponent = f"-{gamma} * sum"
+    exponent, infinity = f"-{gamma} * sum", f"HUGE_VAL{suffix.upper()}"
+    far = f"sum < {infinity} ? "
     kernels = {
-        "rbf": exponent if packed.is_density else f"exp{suffix}({exponent})",
+        "rbf": far
+        + (f"{exponent} : -{infinity}" if packed.is_density else f"exp{suffix}({exponent}) : 0"),
         "poly": f"{name}_power(sum)",
         "sigmoid": f"tanh{suffix}(sum)",
         "linear": "sum",
@@ -553,7 +555,7 @@ def _exact_literals(name: str, exact: _Exact) -> dict[str, str]:
         "real": "double" if exact.real == np.float64 else "float",
         "index_type": "unsigned short" if exact.index_bytes == 2 else "unsigned long",
         **{function: f"{function}{suffix}" for function in ("exp", "log", "pow")},
-        "infinity": f"HUGE_VAL{suffix.upper()}",
+        "infinity": infinity,
         "feature": feature,
         "scaled_and_moved": scaled + ("" if packed.offsets is None else f" + {name}_offsets[k]"),
         "first_term": coef0 if kernel.name in ("poly", "sigmoid") else "0",
@@ -564,7 +566,7 @@ def _exact_literals(name: str, exact: _Exact) -> dict[str, str]:
         "least_pair": c_number(real(LIBSVM_MIN_PROBABILITY)),
         "least_probability": c_number(real(MIN_PROBABILITY)),
         "inverse_temperature": c_number(real(temperature)),
-        "weight_one": c_number(real(1.0 / packed.weight_unit)),
+        "weight_one": c_number(real(packed.one)),
         "calibrated_two": calibrate.format(c=0, value="values[0]"),
         "calibrated_value": calibrate.format(c="c", value="value"),
     }

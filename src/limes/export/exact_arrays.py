@@ -70,6 +70,11 @@ class PackedSums:
         """Whether the sums are densities of classes."""
         return not self.weights.shape[1]
 
+    @property
+    def one(self) -> float:
+        """The number 1 in the unit of decision values, as far as their type can hold it."""
+        return min(1.0 / self.weight_unit, float(np.finfo(self.weights.dtype).max) / 8)
+
     def arrays(self) -> list[NDArray[Any]]:
         """Return the arrays of numbers that a program stores."""
         own = [self.center, self.projection, self.scale, self.offsets, self.intercepts]

@@ -22,6 +22,7 @@ from limes.export.onnx_graph import (
     couple_pairs,
     couple_pairs_like_libsvm,
     highest,
+    largest,
 )
 from limes.model.coupling import LIBSVM_MIN_PROBABILITY, class_pairs
 from limes.model.exact import MIN_PROBABILITY, ExactScheme, PairSigmoids
@@ -115,6 +116,9 @@ def _kernels(graph: Graph, packed: PackedSums, rows: str) -> str:
 def _exponents(graph: Graph, packed: PackedSums, rows: str) -> str:
     """Add -gamma |z - s|², from products: no array of rows times vectors times features."""
     vectors = packed.vectors.astype(np.float64)
+    # Beyond this a row is far from all vectors, and the terms of its distances could overflow.
+    limit = float(np.sqrt(np.finfo(graph.dtype).max / (8.0 * packed.n_outputs)))
+    rows = graph.add("Clip", rows, graph.number(-limit), graph.number(limit))
     products = graph.add("MatMul", rows, graph.number(-2.0 * vectors.T))
     shifted = graph.add("Add", products, graph.number(np.square(vectors).sum(axis=1)))
     squares = graph.total(graph.add("Mul", rows, rows), 1)
@@ -168,9 +172,8 @@ def _densities(graph: Graph, packed: PackedSums, rows: str) -> str:
     priors = np.full(n_vectors, np.finfo(graph.dtype).min / 4)
     priors[: len(classes)] = packed.intercepts[classes]
     exponents = graph.add("Add", _exponents(graph, packed, rows), graph.number(priors))
-    largest = graph.add("ReduceMax", exponents, axes=[1], keepdims=1)
     # Finite, so that the difference of two infinities does not appear.
-    finite = graph.add("Max", largest, graph.number(np.finfo(graph.dtype).min))
+    finite = graph.add("Max", largest(graph, exponents), graph.number(np.finfo(graph.dtype).min))
     terms = graph.add("Exp", graph.add("Sub", exponents, finite))
     return graph.add("MatMul", terms, graph.number(is_class))
 
@@ -195,7 +198,7 @@ def _winner(graph: Graph, scheme: ExactScheme, values: str, probabilities: str |
     votes = count_votes(graph, values, n_classes, is_second=operator)
     if scheme.rule != "ties broken":
         return highest(graph, votes)
-    most = graph.add("ReduceMax", votes, axes=[1], keepdims=1)
+    most = largest(graph, votes)
     least = graph.number(np.finfo(graph.dtype).min)
     sums = graph.add("MatMul", values, graph.number(_signs(n_classes)))
     return highest(graph, graph.add("Where", graph.add("Equal", votes, most), sums, least))
@@ -228,7 +231,7 @@ def _probabilities(
         return graph.add("Concat", graph.add("Sub", graph.number(1.0), second), second, axis=1)
     votes = count_votes(graph, values, n_classes)
     sums = graph.add("MatMul", values, graph.number(_signs(n_classes)))
-    size = graph.add("Add", graph.add("Abs", sums), graph.number(1.0 / packed.weight_unit))
+    size = graph.add("Add", graph.add("Abs", sums), graph.number(packed.one))
     shares = graph.add("Div", sums, graph.add("Mul", size, graph.number(3.0)))
     found = _calibrated(graph, calibration, graph.add("Add", votes, shares))
     return _density_probabilities(graph, found, n_classes)

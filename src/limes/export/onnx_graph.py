@@ -97,6 +97,12 @@ def highest(graph: Graph, scores: str) -> str:
     return graph.add("ArgMax", scores, axis=1, keepdims=0)
 
 
+def largest(graph: Graph, scores: str) -> str:
+    """Add the highest score of each row, (n_rows, 1): ``ReduceMax`` depends on the opset."""
+    one = graph.integers([1])
+    return graph.add_many("TopK", 2, scores, one, axis=1, largest=1, sorted=1)[0]
+
+
 def count_votes(graph: Graph, values: str, n_classes: int, *, is_second: str = "Greater") -> str:
     """Add the number of pairs that each class wins; the comparison with 0 finds second classes."""
     pairs = np.array(class_pairs(n_classes))
@@ -158,7 +164,7 @@ def _sweep_like_libsvm(graph: Graph, form: str, start: str, n_classes: int) -> t
     )
     total = graph.total(graph.add("Mul", start, products), 1)
     distance = graph.add("Abs", graph.add("Sub", products, total))
-    error = graph.add("ReduceMax", distance, axes=[1], keepdims=1)
+    error = largest(graph, distance)
     is_open = graph.add("GreaterOrEqual", error, graph.number(LIBSVM_TOLERANCE / n_classes))
     for place in range(n_classes):
         row = graph.shaped(graph.columns(form, place, place + 1, 1), 0, n_classes)
