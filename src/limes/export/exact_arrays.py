@@ -17,6 +17,9 @@ from limes.model.svm import Kernel, TrainedSvm
 MAX_WEIGHT_EXPONENT = 40
 # Stands for the logarithm of a prior of 0.
 MIN_LOG_PRIOR = -1e30
+# Kernels count as at least this much in the bound of squared differences: it is narrower for all
+# others, since the relative error of an exponential grows with its exponent.
+LEAST_KERNEL = 1e-4
 # A bound is of first order: it holds, with this factor, where it is below the second number.
 SECOND_ORDER = 1.02
 MAX_BOUND = 0.01
@@ -320,7 +323,8 @@ def rounding_bound(
         elif expands_squares:
             square = kernel.gamma * (n_outputs + 8 + 2 * row)
         else:
-            # Exponents of kernels above the least one, and the square root that their error has.
+            # The error of exp(-e) is exp(-e) (c e + d sqrt(e)) u, which falls for e above 1.
+            least = LEAST_KERNEL
             exponent = -np.log(least)
             root = 2 * np.sqrt(exponent * kernel.gamma)
             if packed.projection is None:
@@ -349,43 +353,56 @@ def bound_lines(packed: PackedSums, bound: RoundingBound, rule: str, dtype: Any)
     """Return what a header or a graph states about rounding, as lines."""
     name = np.dtype(dtype).name
     if bound.constant > MAX_BOUND:
-        return [
-            f"Rounding: no label is guaranteed in {name}, whose bound is {bound.constant:.1e}.",
-        ]
-    lines = [f"Rounding in {name}: the label is that of exact arithmetic"]
-    if packed.is_density:
-        lines += ["where the two largest log densities differ by more than 2 B,"]
-    else:
-        lines += [
-            "where no decision value f with |f| <= B S can change it by another sign,",
-            f"S = |b| + {_size_text(packed, bound)},",
-            "b the intercept of the pair,",
-        ]
-    lines += [f"B = {bound.formula()}"]
+        return [f"Rounding in {name}: no label is guaranteed, the bound is {bound.constant:.1e}."]
+    where = [f"B = {bound.formula()}"]
     if bound.linear or bound.square:
-        lines += [
-            f"(nothing is guaranteed where B > {MAX_BOUND}), q the length of the prepared row z"
+        where.append(f"q = |z|; nothing is guaranteed where B > {MAX_BOUND}")
+    if bound.linear or bound.square or packed.kernel.name in ("poly", "sigmoid"):
+        where.append(f"z = {_row_text(packed)}")
+    if packed.is_density:
+        lines = [
+            f"Rounding in {name}: the label is that of exact arithmetic where the two largest log",
+            "densities differ by more than 2 B, with",
+            *(f"  {line}" for line in where),
         ]
-    if packed.projection is not None:
-        lines += ["with the magnitudes of the terms of each sum: z_k = sum_j |x_j - c_j| |P_jk|"]
+    else:
+        lines = [
+            f"Rounding in {name}: a decision value f has the sign of exact arithmetic where",
+            "|f| > B S, with",
+            f"  S = |b| + {_size_text(packed, bound)}",
+            *(f"  {line}" for line in where),
+            "alpha the weights and b the intercept of the pair. A label is that of exact arithmetic",
+            "where other signs of the values nearer to 0 could not change it.",
+        ]
     if rule == "ties broken":
         lines += [
-            "Classes with equal votes must differ in their sums of f by more than the sum of the",
-            "bounds of their pairs.",
+            "Classes with equal votes must also differ in their sums of f by more than the sum of",
+            "the bounds B S of their pairs.",
         ]
     if rule == "likeliest":
-        lines += ["The two largest probabilities must differ by 1e-4 (measured, not proven)."]
+        lines += ["The two largest probabilities must also differ by 1e-4 (measured, not proven)."]
     if packed.weight_unit != 1.0:
-        lines += [f"Decision values are divided by {packed.weight_unit:.4g}."]
-    return lines
+        lines += [f"Weights and intercepts are divided by {packed.weight_unit:.4g}."]
+    return [*lines, "Exponential and tangent are taken to be within 2 units in the last place."]
+
+
+def _row_text(packed: PackedSums) -> str:
+    """Return what a prepared row is in words."""
+    row = "x" if packed.center is None else "(x - center)"
+    if packed.projection is not None:
+        row = f"|{row.strip('()')}| |projection|, magnitudes of all terms"
+        return row if packed.offsets is None else f"{row}, plus |offsets|"
+    row = row if packed.scale is None else f"{row} scale"
+    return row if packed.offsets is None else f"{row} + offsets, magnitudes of both terms"
 
 
 def _size_text(packed: PackedSums, bound: RoundingBound) -> str:
     """Return the size of the terms of a decision value in words."""
     kernel, product = packed.kernel, "sum_k |z_k s_k|"
     if packed.slopes is not None:
-        return "sum_k |z_k w_k|, z the row less its center, w the slopes of the pair"
-    over = "over the support vectors s of the pair"
+        row = "x" if packed.center is None else "(x - center)"
+        return f"sum_k |{row}_k w_k|, w the slopes of the pair"
+    over = "over the vectors s of the pair"
     if kernel.name == "rbf":
         return f"sum |alpha| max(K, {_upwards(bound.least_kernel)}) {over}"
     if kernel.name == "linear":
