@@ -371,7 +371,7 @@ def bound_lines(packed: PackedSums, bound: RoundingBound, rule: str, dtype: Any)
             "|f| > B S, with",
             f"  S = |b| + {_size_text(packed, bound)}",
             *(f"  {line}" for line in where),
-            "alpha the weights and b the intercept of the pair. A label is that of exact arithmetic",
+            "alpha the weights, b the intercept of the pair. A label is that of exact arithmetic",
             "where other signs of the values nearer to 0 could not change it.",
         ]
     if rule == "ties broken":
