@@ -14,9 +14,10 @@ template <class Real>
 struct ExactWorkspace {
     double *raw, *mapped;     // one row: its features, its terms
     Real *rows, *panel;       // a tile: [row][n_padded], [term][row]
-    Real *squares, *errors;   // [row]: c |z|^2 and the relative error
+    Real* squares;            // [row]: c |z|^2
+    Real *common, *random;    // [row]: see ExactModel
     Real* partial;            // unfinished scores
-    Real *sums, *highest;     // [slot][row]; densities: [row]
+    Real *sums, *totals, *lost;  // [slot][row]: of a chain of blocks, of a segment
     Real *values, *magnitudes;  // [value][row]
     Index<Real> *certain, *possible;  // [class][vector of rows]: votes
     size_t size = 0;
@@ -29,10 +30,12 @@ struct ExactWorkspace {
         rows = allocate<Real>(memory, height * model.n_padded);
         panel = allocate<Real>(memory, height * model.n_padded);
         squares = allocate<Real>(memory, height);
-        errors = allocate<Real>(memory, height);
+        common = allocate<Real>(memory, height);
+        random = allocate<Real>(memory, height);
         partial = allocate<Real>(memory, max_blocks * block * height);
         sums = allocate<Real>(memory, (model.max_slots + 1) * height);
-        highest = allocate<Real>(memory, height);
+        totals = allocate<Real>(memory, (model.max_slots + 1) * height);
+        lost = allocate<Real>(memory, (model.max_slots + 1) * height);
         values = allocate<Real>(memory, n_values * height);
         magnitudes = allocate<Real>(memory, n_values * height);
         certain = allocate<Index<Real>>(memory, model.n_classes * row_vectors);
@@ -95,38 +98,42 @@ inline double map_row(const RowTransform& transform, const Rows& rows, size_t ro
     return (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }
 
-// Write the terms of one row, zero-padded, and what its squared length determines.
+// Write the terms of a row of the tile, zero-padded, and what its length determines.
 template <class Real>
-inline void prepare_row(const ExactModel<Real>& model, const Rows& rows, size_t row, Real* to,
-                        Real* square, Real* error, ExactWorkspace<Real>& workspace) {
+inline void prepare_row(const ExactJob<Real>& job, size_t row, size_t place,
+                        ExactWorkspace<Real>& workspace) {
+    const ExactModel<Real>& model = *job.model;
     const size_t n = model.transform.n_terms;
-    const double squared = map_row(model.transform, rows, row, workspace.raw, workspace.mapped);
+    Real* to = workspace.rows + place * model.n_padded;
+    const double squared =
+        map_row(model.transform, job.rows, row, workspace.raw, workspace.mapped);
     const double length = square_root(squared);
     // In float32 an infinite length may be that of a row that is not finite.
     const bool is_known = sizeof(Real) == sizeof(double) || squared < infinity<double>;
     if (length > model.far_distance && is_known) {
         __builtin_memset(to, 0, model.n_padded * sizeof(Real));
-        *square = Real(1e30);
-        *error = 0;
+        workspace.squares[place] = Real(1e30);
+        workspace.common[place] = workspace.random[place] = 0;
         return;
     }
     for (size_t k = 0; k < n; ++k) to[k] = Real(workspace.mapped[k]);
     for (size_t k = n; k < model.n_padded; ++k) to[k] = 0;
-    const double relative = model.error[0] + model.error[1] * length + model.error[2] * squared;
-    *square = Real(model.square_factor * squared);
-    *error = relative < model.max_error ? Real(relative) : infinity<Real>;
+    const auto polynomial = [&](const double* c) { return c[0] + c[1] * length + c[2] * squared; };
+    const double common = polynomial(model.common_error), random = polynomial(model.random_error);
+    const bool is_useful = common + random < model.max_error;
+    workspace.squares[place] = Real(model.square_factor * squared);
+    workspace.common[place] = is_useful ? Real(common) : infinity<Real>;
+    workspace.random[place] = is_useful ? Real(random) : infinity<Real>;
 }
 
 template <class Real>
 inline void prepare_tile(const ExactJob<Real>& job, size_t first, size_t n,
                          ExactWorkspace<Real>& workspace) {
     const ExactModel<Real>& model = *job.model;
-    for (size_t r = 0; r < n; ++r)
-        prepare_row(model, job.rows, first + r, workspace.rows + r * model.n_padded,
-                    workspace.squares + r, workspace.errors + r, workspace);
+    for (size_t r = 0; r < n; ++r) prepare_row(job, first + r, r, workspace);
     for (size_t r = n; r < tile_rows<Real>; ++r) {
         __builtin_memset(workspace.rows + r * model.n_padded, 0, model.n_padded * sizeof(Real));
-        workspace.squares[r] = workspace.errors[r] = 0;
+        workspace.squares[r] = workspace.common[r] = workspace.random[r] = 0;
     }
     transpose_tile(workspace.rows, model.n_padded, model.transform.n_terms, workspace.panel);
 }
@@ -189,34 +196,63 @@ __attribute__((always_inline)) inline void add_weighted(const ExactModel<Real>& 
     }
 }
 
-template <class Real>
-inline Panels<Real> vectors_of(const ExactModel<Real>& model, const ExactSegment& segment) {
-    const Panels<Real>& all = model.vectors;
-    return {segment.n_blocks * block, all.n_terms,
-            all.tiles + segment.first_block * block * all.n_terms, nullptr,
-            all.biases + segment.first_block * block};
-}
-
-// The sums of a tile over the vectors of one segment.
+// sums[slot][row] of n blocks of a segment from `first` on.
 template <class Real, class Function>
-inline void sum_segment(const ExactModel<Real>& model, const ExactSegment& segment,
-                        const Function function, ExactWorkspace<Real>& workspace) {
-    constexpr size_t height = tile_rows<Real>;
-    __builtin_memset(workspace.sums, 0, segment.n_slots * height * sizeof(Real));
-    scan_points(workspace.panel, vectors_of(model, segment), workspace.partial,
+inline void sum_blocks(const ExactModel<Real>& model, size_t first, size_t n, size_t n_slots,
+                       const Function function, ExactWorkspace<Real>& workspace) {
+    const Panels<Real>& all = model.vectors;
+    const Panels<Real> some{n * block, all.n_terms, all.tiles + first * block * all.n_terms,
+                            nullptr, all.biases + first * block};
+    __builtin_memset(workspace.sums, 0, n_slots * tile_rows<Real> * sizeof(Real));
+    scan_points(workspace.panel, some, workspace.partial,
                 [&](size_t b, Scores<Real>& scores) __attribute__((always_inline)) {
 #pragma GCC unroll 16
                     for (size_t p = 0; p < block; ++p)
 #pragma GCC unroll 4
                         for (size_t r = 0; r < row_vectors; ++r)
                             scores.at[r][p] = function(scores.at[r][p], r);
-                    add_weighted(model, segment.first_block + b, scores, workspace.sums);
+                    add_weighted(model, first + b, scores, workspace.sums);
                 });
-    for (size_t s = 0; s < segment.n_slots; ++s) {
+}
+
+// Add the sums to the totals of a segment, and what rounding loses to `lost`.
+template <class Real>
+inline void add_to_totals(size_t n_slots, ExactWorkspace<Real>& workspace) {
+    for (size_t i = 0; i < n_slots * tile_rows<Real>; i += lanes<Real>) {
+        const Vector<Real> a = load(workspace.totals + i), b = load(workspace.sums + i);
+        const Vector<Real> sum = a + b, part = sum - a;
+        store(workspace.totals + i, sum);
+        store(workspace.lost + i, load(workspace.lost + i) + ((a - (sum - part)) + (b - part)));
+    }
+}
+
+// The sums of a tile over the vectors of one segment. Long ones are split, since the rounding error
+// grows with the length of a chain of additions.
+template <class Real, class Function>
+inline void sum_segment(const ExactModel<Real>& model, const ExactSegment& segment,
+                        const Function function, ExactWorkspace<Real>& workspace) {
+    constexpr size_t height = tile_rows<Real>;
+    const size_t n_slots = segment.n_slots, n_blocks = segment.n_blocks;
+    const bool is_short = n_blocks <= max_chain_blocks;
+    if (is_short) {
+        sum_blocks(model, segment.first_block, n_blocks, n_slots, function, workspace);
+    } else {
+        __builtin_memset(workspace.totals, 0, n_slots * height * sizeof(Real));
+        __builtin_memset(workspace.lost, 0, n_slots * height * sizeof(Real));
+        for (size_t b = 0; b < n_blocks; b += chain_blocks) {
+            const size_t n = n_blocks - b < chain_blocks ? n_blocks - b : chain_blocks;
+            sum_blocks(model, segment.first_block + b, n, n_slots, function, workspace);
+            add_to_totals(n_slots, workspace);
+        }
+    }
+    for (size_t s = 0; s < n_slots; ++s) {
         const size_t place = model.slot_values[segment.first_slot + s] * height;
         const Vector<Real> sign = broadcast(model.slot_signs[segment.first_slot + s]);
         for (size_t r = 0; r < height; r += lanes<Real>) {
-            const Vector<Real> sum = load(workspace.sums + s * height + r);
+            const size_t i = s * height + r;
+            const Vector<Real> sum = is_short
+                                         ? load(workspace.sums + i)
+                                         : load(workspace.totals + i) + load(workspace.lost + i);
             Real* value = workspace.values + place + r;
             Real* magnitude = workspace.magnitudes + place + r;
             store(value, load(value) + sign * sum);
@@ -273,7 +309,9 @@ inline void count_votes(const ExactModel<Real>& model, ExactWorkspace<Real>& wor
             for (size_t r = 0; r < row_vectors; ++r) {
                 const size_t place = v * height + r * lanes<Real>;
                 const Vector<Real> error =
-                    load(workspace.errors + r * lanes<Real>) * load(workspace.magnitudes + place) +
+                    (load(workspace.common + r * lanes<Real>) +
+                     load(workspace.random + r * lanes<Real>)) *
+                        load(workspace.magnitudes + place) +
                     absolute;
                 const Vector<Real> value = load(workspace.values + place);
                 // A comparison that holds is -1; with a NaN it is 0.
@@ -284,6 +322,45 @@ inline void count_votes(const ExactModel<Real>& model, ExactWorkspace<Real>& wor
                 possible[j * row_vectors + r] += 1 + first;
             }
         }
+}
+
+// The bound of the error of a value of one row of a tile.
+template <class Real>
+inline Real bound_error(const ExactModel<Real>& model, size_t value, size_t row,
+                        const ExactWorkspace<Real>& workspace) {
+    const Real size = workspace.magnitudes[value * tile_rows<Real> + row];
+    const Real independent = 4 * square_root(model.largest_weights[value] * size);
+    return workspace.common[row] * size +
+           workspace.random[row] * (independent < size ? independent : size) +
+           model.absolute_errors[value];
+}
+
+// The class of one row of a tile by the full bound of errors, or -1.
+template <class Real>
+inline int32_t choose_class(const ExactModel<Real>& model, size_t row,
+                            const ExactWorkspace<Real>& workspace) {
+    const size_t n = model.n_classes;
+    using Integer = typename Lanes<Real>::Integer;
+    // The votes of this row, in the memory of the tile's.
+    Integer* certain = reinterpret_cast<Integer*>(workspace.certain) + row;
+    Integer* possible = reinterpret_cast<Integer*>(workspace.possible) + row;
+    constexpr size_t step = tile_rows<Real>;
+    for (size_t c = 0; c < n; ++c) certain[c * step] = possible[c * step] = 0;
+    for (size_t i = 0, v = 0; i < n; ++i)
+        for (size_t j = i + 1; j < n; ++j, ++v) {
+            const Real value = workspace.values[v * step + row];
+            const Real error = bound_error(model, v, row, workspace);
+            const bool is_first = value < -error, is_second = value > error;
+            certain[i * step] += is_first, certain[j * step] += is_second;
+            possible[i * step] += !is_second, possible[j * step] += !is_first;
+        }
+    size_t best = 0;
+    for (size_t c = 1; c < n; ++c) best = certain[c * step] > certain[best * step] ? c : best;
+    for (size_t c = 0; c < n; ++c) {
+        const bool wins_tie = model.breaks_ties || c < best;
+        if (c != best && possible[c * step] >= certain[best * step] + !wins_tie) return -1;
+    }
+    return int32_t(best);
 }
 
 // The class that wins whatever the uncertain votes are, the lowest among equals; else -1.
@@ -307,8 +384,10 @@ inline void choose_classes(const ExactModel<Real>& model, size_t n,
                 model.breaks_ties ? broadcast(Integer(0)) == 0 : number < best;
             is_open |= (number != best) & ((most > votes) | ((most == votes) & wins_tie));
         }
-        for (size_t l = 0; l < lanes<Real> && r * lanes<Real> + l < n; ++l)
-            classes[r * lanes<Real> + l] = is_open[l] ? -1 : int32_t(best[l]);
+        for (size_t l = 0; l < lanes<Real> && r * lanes<Real> + l < n; ++l) {
+            const size_t row = r * lanes<Real> + l;
+            classes[row] = is_open[l] ? choose_class(model, row, workspace) : int32_t(best[l]);
+        }
     }
 }
 
@@ -334,15 +413,14 @@ inline void write_values(const ExactJob<Real>& job, size_t first, size_t n,
     for (size_t r = 0; r < n; ++r) {
         double* to = job.values + (first + r) * n_values;
         for (size_t v = 0; v < n_values; ++v) to[v] = double(workspace.values[v * height + r]);
-        if (!job.errors && !(workspace.errors[r] < infinity<Real>)) to[0] = __builtin_nan("");
+        if (!job.errors && !(workspace.common[r] < infinity<Real>)) to[0] = __builtin_nan("");
         if (!job.errors) continue;
         double* errors = job.errors + (first + r) * n_values;
         const double bound = is_gaussian ? 0 : double(kernel_bound(model, r, workspace));
-        for (size_t v = 0; v < n_values; ++v) {
-            const double size = is_gaussian ? double(workspace.magnitudes[v * height + r])
-                                            : bound * model.magnitudes[v];
-            errors[v] = double(workspace.errors[r]) * size + double(model.absolute_errors[v]);
-        }
+        for (size_t v = 0; v < n_values; ++v)
+            errors[v] = is_gaussian ? double(bound_error(model, v, r, workspace))
+                                    : double(workspace.common[r]) * bound * model.magnitudes[v] +
+                                          double(model.absolute_errors[v]);
     }
 }
 

@@ -109,28 +109,27 @@ private:
     mutable std::vector<double> kernels_;
 };
 
-// The vectors of each class in blocks, those with weights in the same pairs together.
+// The vectors of each class in blocks, those with weights in the same pairs together. Equal vectors
+// are merged: their rounding errors would be equal too.
 struct ExactBlocks {
     // A slot is a value with the weights of one sign.
     struct Slot {
         size_t value;
         double sign;
     };
-    struct Entry {
-        size_t slot;
-        std::vector<size_t> vectors;
-    };
     std::vector<ExactSegment> segments;
     std::vector<Slot> slots;
-    std::vector<size_t> vectors;         // [block][vector of the block]; none is `absent`
+    std::vector<size_t> vectors;  // [block][vector of the block]; none is `absent`
     std::vector<uint32_t> entry_starts{0}, entry_slots;
-    std::vector<double> weights;         // [entry][vector of the block]
-    std::vector<double> magnitudes;      // [value]: sum of |weights|
-    size_t max_slots = 0, max_blocks = 0;
+    std::vector<double> weights;     // [entry][vector of the block]
+    std::vector<double> magnitudes;  // [value]: the sum of all weights
+    std::vector<double> largest;     // [value]: the largest weight
+    size_t max_slots = 0;
     static constexpr size_t absent = size_t(-1);
 
     ExactBlocks(const ExactArrays& arrays, size_t block)
         : magnitudes(arrays.n_values(), 0.0),
+          largest(arrays.n_values(), 0.0),
           block_(block) {
         size_t first = 0;
         for (size_t c = 0; c < arrays.n_classes(); first += arrays.n_support[c++])
@@ -138,65 +137,121 @@ struct ExactBlocks {
     }
 
 private:
+    struct Member {
+        size_t vector;
+        std::vector<double> weights;  // [slot of the class]
+        uint64_t used;                // slots with a weight, the first 64 as bits
+    };
+
     void add_class(const ExactArrays& arrays, size_t own, size_t first) {
-        std::vector<size_t> members(arrays.n_support[own]);
-        for (size_t i = 0; i < members.size(); ++i) members[i] = first + i;
+        std::vector<Member> members = find_members(arrays, own, first);
         ExactSegment segment{vectors.size() / block_, 0, slots.size(), 0};
-        std::vector<std::pair<size_t, double>> wanted;  // partner and sign of each slot
-        for (size_t other = 0; other < arrays.n_classes() && !arrays.is_density(); ++other)
-            for (double sign : {1.0, -1.0}) {
-                if (other == own) continue;
-                double sum = 0;
-                for (size_t i : members) sum += std::max(0.0, sign * arrays.weight(i, own, other));
-                if (!(sum > 0)) continue;
-                slots.push_back({arrays.value_of(own, other), sign});
-                magnitudes[slots.back().value] += sum;
-                wanted.push_back({other, sign});
-            }
-        segment.n_slots = wanted.size();
-        if (!arrays.is_density()) order_by_slots(arrays, own, wanted, members);
-        segment.n_blocks = round_up(members.size(), block_) / block_;
-        members.resize(segment.n_blocks * block_, absent);
-        for (size_t b = 0; b < members.size(); b += block_)
-            add_block(arrays, own, wanted, &members[b]);
+        if (!arrays.is_density()) {
+            segment.n_slots = add_slots(arrays, own, members);
+            order_by_slots(members);
+        }
+        for (size_t i = 0; i < members.size(); i += block_, ++segment.n_blocks)
+            add_block(&members[i], std::min(block_, members.size() - i), segment.n_slots);
         max_slots = std::max(max_slots, segment.n_slots);
-        max_blocks = std::max(max_blocks, segment.n_blocks);
         if (segment.n_blocks > 0) segments.push_back(segment);
     }
 
-    void add_block(const ExactArrays& arrays, size_t own,
-                   const std::vector<std::pair<size_t, double>>& wanted, const size_t* members) {
-        vectors.insert(vectors.end(), members, members + block_);
-        for (size_t s = 0; s < wanted.size(); ++s) {
-            std::vector<double> numbers(block_, 0.0);
-            for (size_t p = 0; p < block_; ++p)
-                if (members[p] != absent)
-                    numbers[p] = std::max(0.0, wanted[s].second * arrays.weight(members[p], own,
-                                                                                wanted[s].first));
-            if (*std::max_element(numbers.begin(), numbers.end()) == 0) continue;
-            entry_slots.push_back(uint32_t(s));
-            weights.insert(weights.end(), numbers.begin(), numbers.end());
+    // The vectors of a class with their weights in the pairs with each other class.
+    static std::vector<Member> find_members(const ExactArrays& arrays, size_t own, size_t first) {
+        const size_t d = arrays.n_terms, n = arrays.n_support[own];
+        std::vector<size_t> order(n);
+        for (size_t i = 0; i < n; ++i) order[i] = first + i;
+        const auto row = [&](size_t i) { return arrays.vectors.begin() + ptrdiff_t(i * d); };
+        const bool is_density = arrays.is_density();
+        if (!is_density)
+            std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+                return std::lexicographical_compare(row(a), row(a + 1), row(b), row(b + 1));
+            });
+        std::vector<Member> members;
+        for (size_t i : order) {
+            const bool is_new = members.empty() || is_density ||
+                                !std::equal(row(i), row(i + 1), row(members.back().vector));
+            if (is_new)
+                members.push_back(
+                    {i, std::vector<double>(is_density ? 0 : arrays.n_classes(), 0.0), 0});
+            for (size_t other = 0; other < members.back().weights.size(); ++other)
+                if (other != own)
+                    members.back().weights[other] += arrays.weight(i, own, other);
         }
-        entry_starts.push_back(uint32_t(entry_slots.size()));
+        return members;
     }
 
-    // Leave out vectors without weight, and order the others so that a block has few slots.
-    static void order_by_slots(const ExactArrays& arrays, size_t own,
-                               const std::vector<std::pair<size_t, double>>& wanted,
-                               std::vector<size_t>& members) {
-        std::vector<std::pair<std::vector<bool>, size_t>> keys;
-        for (size_t i : members) {
-            std::vector<bool> used(wanted.size());
-            bool is_used = false;
-            for (size_t s = 0; s < wanted.size(); ++s) {
-                used[s] = wanted[s].second * arrays.weight(i, own, wanted[s].first) > 0;
-                is_used = is_used || used[s];
+    // Replace the weights in pairs by those in slots, of one sign each; leave out vectors without.
+    size_t add_slots(const ExactArrays& arrays, size_t own, std::vector<Member>& members) {
+        std::vector<std::pair<size_t, double>> kept;  // partner and sign
+        for (size_t other = 0; other < arrays.n_classes(); ++other)
+            for (double sign : {1.0, -1.0}) {
+                double sum = 0, most = 0;
+                for (const Member& member : members) {
+                    sum += std::max(0.0, sign * member.weights[other]);
+                    most = std::max(most, sign * member.weights[other]);
+                }
+                if (other == own || !(most > 0)) continue;
+                const size_t value = arrays.value_of(own, other);
+                slots.push_back({value, sign});
+                magnitudes[value] += sum;
+                largest[value] = std::max(largest[value], most);
+                kept.push_back({other, sign});
             }
-            if (is_used) keys.push_back({used, i});
+        for (Member& member : members) {
+            std::vector<double> by_slot;
+            for (size_t s = 0; s < kept.size(); ++s) {
+                by_slot.push_back(std::max(0.0, kept[s].second * member.weights[kept[s].first]));
+                if (by_slot.back() > 0) member.used |= uint64_t(1) << (s % 64);
+            }
+            member.weights = by_slot;
         }
-        std::sort(keys.begin(), keys.end());
-        members.clear();
-        for (const auto& key : keys) members.push_back(key.second);
+        members.erase(std::remove_if(members.begin(), members.end(),
+                                     [](const Member& member) { return member.used == 0; }),
+                      members.end());
+        return kept.size();
+    }
+
+    // Fill each block with the vectors that add the fewest slots to those of its first one.
+    void order_by_slots(std::vector<Member>& members) const {
+        constexpr size_t max_searched = 2048;  // the search takes quadratic time
+        const auto count = [](uint64_t bits) { return __builtin_popcountll(bits); };
+        std::stable_sort(members.begin(), members.end(), [&](const Member& a, const Member& b) {
+            const int n_a = count(a.used), n_b = count(b.used);
+            return n_a != n_b ? n_a > n_b : a.used > b.used;
+        });
+        for (size_t i = 0; i < members.size(); ++i) {
+            if (i % block_ == 0) continue;
+            uint64_t used = 0;
+            for (size_t j = i / block_ * block_; j < i; ++j) used |= members[j].used;
+            const size_t last = std::min(members.size(), i + max_searched);
+            size_t best = i;
+            int least = 65, most = -1;  // slots added, slots shared
+            for (size_t j = i; j < last && !(least == 0 && most == count(used)); ++j) {
+                const int added = count(members[j].used & ~used);
+                const int shared = count(members[j].used & used);
+                if (added < least || (added == least && shared > most))
+                    best = j, least = added, most = shared;
+            }
+            std::swap(members[i], members[best]);
+        }
+    }
+
+    void add_block(const Member* members, size_t n, size_t n_slots) {
+        for (size_t p = 0; p < block_; ++p) vectors.push_back(p < n ? members[p].vector : absent);
+        for (size_t s = 0; s < n_slots; ++s) {
+            const size_t start = weights.size();
+            bool is_used = false;
+            for (size_t p = 0; p < block_; ++p) {
+                weights.push_back(p < n ? members[p].weights[s] : 0.0);
+                is_used = is_used || weights.back() > 0;
+            }
+            if (is_used)
+                entry_slots.push_back(uint32_t(s));
+            else
+                weights.resize(start);
+        }
+        entry_starts.push_back(uint32_t(entry_slots.size()));
     }
 
     size_t block_;
@@ -216,11 +271,11 @@ inline std::vector<double> find_center(const ExactArrays& arrays) {
 template <class Real>
 class PackedExact {
 public:
-    PackedExact(const ExactArrays& arrays, const ExactKernel<Real>& kernel)
+    PackedExact(const ExactArrays& arrays, const ExactBlocks& blocks,
+                const ExactKernel<Real>& kernel)
         : kernel_(kernel),
           center_(find_center(arrays)),
           columns_(arrays.columns) {
-        const ExactBlocks blocks(arrays, kernel.layout.points);
         model_.function = arrays.function;
         model_.is_density = arrays.is_density();
         model_.breaks_ties = arrays.rule == ExactRule::ties_broken;
@@ -245,10 +300,13 @@ public:
     const ExactModel<Real>& model() const { return model_; }
     const ExactKernel<Real>& kernel() const { return kernel_; }
     // Whether any row can be certain.
-    bool is_useful() const { return model_.error[0] < model_.max_error; }
+    bool is_useful() const {
+        return model_.common_error[0] + model_.random_error[0] < model_.max_error;
+    }
 
 private:
     static constexpr bool is_float = sizeof(Real) == sizeof(float);
+    static constexpr double u = std::numeric_limits<Real>::epsilon() / 2;
     // In float32, exponentials are powers of two.
     static constexpr double unit = is_float ? 1.4426950408889634 : 1.0;
 
@@ -274,16 +332,19 @@ private:
         Real* biases = store(n);
         const double factor = is_gaussian() ? 2 * model_.square_factor : arrays.gamma;
         for (size_t i = 0; i < n; ++i) {
+            if (!is_gaussian()) biases[i] = Real(arrays.coef0);
+            if (blocks.vectors[i] == ExactBlocks::absent) continue;
+            const double* vector = &arrays.vectors[blocks.vectors[i] * d];
+            Real* to = tiles + i / points * d * points + i % points;
             double square = 0;
-            for (size_t k = 0; k < d && blocks.vectors[i] != ExactBlocks::absent; ++k) {
-                const double value = arrays.vectors[blocks.vectors[i] * d + k] - center_[k];
+            for (size_t k = 0; k < d; ++k) {
+                const double value = vector[k] - center_[k];
                 square += value * value;
-                tiles[(i / points * d + k) * points + i % points] =
-                    Real(-factor * value);
+                to[k * points] = Real(-factor * value);
             }
             longest_ = std::max(longest_, std::sqrt(square));
-            biases[i] = Real(is_gaussian() ? -model_.square_factor * square
-                                                         : arrays.coef0);
+            squares_ += square / double(n);
+            if (is_gaussian()) biases[i] = Real(-model_.square_factor * square);
         }
         model_.vectors = {n, d, tiles, nullptr, biases};
         segments_ = blocks.segments;
@@ -319,13 +380,14 @@ private:
     }
 
     void pack_weights(const ExactArrays& arrays, const ExactBlocks& blocks) {
-        // In float32 all weights are multiplied by a power of two, to stay in range.
+        // In float32 the largest weight is 1: the weights stay in range, and those of the vectors
+        // at the penalty of an SVM, which are all equal, are not rounded.
         double largest = 0;
         for (double weight : blocks.weights) largest = std::max(largest, weight);
-        if (is_float && largest > 0 && std::isfinite(largest)) shift_exponent_ = -std::ilogb(largest) - 1;
+        if (is_float && largest > 0) scale_weights_ = largest;
         Real* weights = store(blocks.weights.size());
         for (size_t i = 0; i < blocks.weights.size(); ++i)
-            weights[i] = Real(std::ldexp(blocks.weights[i], shift_exponent_));
+            weights[i] = Real(blocks.weights[i] / scale_weights_);
         Real* signs = store(blocks.slots.size());
         for (size_t s = 0; s < blocks.slots.size(); ++s) {
             signs[s] = Real(blocks.slots[s].sign);
@@ -333,7 +395,7 @@ private:
         }
         Real* intercepts = store(arrays.n_values());
         for (size_t v = 0; v < arrays.n_values(); ++v)
-            intercepts[v] = Real(std::ldexp(arrays.intercepts[v], shift_exponent_));
+            intercepts[v] = Real(arrays.intercepts[v] / scale_weights_);
         entry_starts_ = blocks.entry_starts;
         entry_slots_ = blocks.entry_slots;
         model_.n_segments = segments_.size();
@@ -348,48 +410,88 @@ private:
     }
 
     // See ExactModel. With u the unit roundoff, S the longest vector and L the derivative of the
-    // logarithm of a kernel by its exponent, the exponent c (2 z.s - |s|^2 - |z|^2) has an error of
+    // logarithm of a kernel by its exponent, an exponent c (2 z.s - |s|^2 - |z|^2) has an error of
+    // at most
     //   u ((n_terms + 4) (c S^2 + 2 c S |z|) + c |z|^2 + reach),
     // since no partial sum of the chain of n_terms products exceeds c S^2 + 2 c S |z|; the rounding
     // of rows, vectors and biases is counted as four more. `reach` bounds the exponents that
-    // matter. Then come the exponential, and a sum over blocks of vectors.
+    // matter. Then come the exponential, and a sum over blocks of vectors. This bound holds always;
+    // it is that of float64.
     void bound_errors(const ExactArrays& arrays, const ExactBlocks& blocks) {
-        const double u = std::numeric_limits<Real>::epsilon() / 2, c = model_.square_factor;
-        const double n = double(arrays.n_terms) + 4, S = longest_ * (1 + 1e-12);
-        const double exponential = is_float ? 2.5e-7 : 1e-15;
-        const double sums = (double(blocks.max_blocks) + double(kernel_.layout.points) + 12) * u;
         model_.max_error = is_float ? 0.05 : 1e-9;
         model_.far_distance = std::numeric_limits<double>::infinity();
-        model_.error[0] = exponential + sums;
-        model_.error[1] = model_.error[2] = 0;
-        if (is_gaussian()) {
-            double offset = 0;
-            for (double number : center_) offset += number * number;
-            // Centring is done in float64.
-            offset = 4 * std::sqrt(offset) * std::numeric_limits<double>::epsilon();
-            const double slope = 1.05 / unit, reach = is_float ? 100 : 745;
-            model_.error[0] += slope * (u * (n * c * S * S + reach) + c * S * offset);
-            model_.error[1] = slope * c * (u * n * 2 * S + offset);
-            model_.error[2] = slope * u * c;
-            if (c > 0) model_.far_distance = S + std::sqrt((is_float ? 200 : 800) / c);
-        } else {
-            const double degree = arrays.function == KernelFunction::polynomial ? std::max(arrays.degree, 1) : 1;
-            model_.error[0] += 2 * degree * n * u;
-            if (arrays.function == KernelFunction::sigmoid)
-                model_.error[1] = 2 * n * u * arrays.gamma * S;
-            if (arrays.function == KernelFunction::linear) model_.error[0] += 1e-15;
-        }
-        model_.longest = S;
+        model_.longest = longest_ * (1 + 1e-12);
+        const double c = model_.square_factor;
+        if (is_gaussian() && c > 0 && !arrays.is_density())
+            model_.far_distance = model_.longest + std::sqrt((is_float ? 200 : 800) / c);
+        double longest_chain = 0;
+        for (const ExactSegment& segment : segments_)
+            longest_chain = std::max(longest_chain, double(segment.n_blocks));
+        if (is_float)
+            expect_errors(arrays, longest_chain);
+        else if (is_gaussian())
+            limit_errors(arrays, longest_chain);
+        else
+            limit_other_errors(arrays, longest_chain);
         Real* errors = store(arrays.n_values());
+        Real* largest = store(arrays.n_values());
+        // Smaller exponentials are replaced by less than this.
         const double floor = is_float ? std::ldexp(1.0, -99) : 1e-305;
         for (size_t v = 0; v < arrays.n_values(); ++v) {
-            const double size = std::ldexp(blocks.magnitudes[v], shift_exponent_);
-            const double intercept = std::abs(std::ldexp(arrays.intercepts[v], shift_exponent_));
-            errors[v] = Real(4 * u * intercept + floor * size) ;
-            magnitudes_.push_back(blocks.magnitudes[v] * (arrays.function == KernelFunction::linear ? S : 1));
+            const double size = blocks.magnitudes[v] / scale_weights_;
+            const double intercept = std::abs(arrays.intercepts[v] / scale_weights_);
+            errors[v] = Real(8 * u * intercept + floor * size);
+            largest[v] = Real(blocks.largest[v] / scale_weights_);
+            const bool is_linear = arrays.function == KernelFunction::linear;
+            magnitudes_.push_back(blocks.magnitudes[v] * (is_linear ? model_.longest : 1));
         }
         model_.absolute_errors = errors;
+        model_.largest_weights = largest;
         model_.magnitudes = magnitudes_.data();
+    }
+
+    void limit_errors(const ExactArrays& arrays, double longest_chain) {
+        const double c = model_.square_factor, S = model_.longest, n = double(arrays.n_terms) + 4;
+        double offset = 0;
+        for (double number : center_) offset += number * number;
+        offset = 8 * u * std::sqrt(offset);  // rounding of the centred rows and vectors
+        model_.common_error[0] =
+            1.1 * (u * (n * c * S * S + 745) + c * S * offset) + (longest_chain + 32) * u;
+        model_.common_error[1] = 1.1 * c * (u * n * 2 * S + offset);
+        model_.common_error[2] = 1.1 * u * c;
+    }
+
+    void limit_other_errors(const ExactArrays& arrays, double longest_chain) {
+        const bool is_polynomial = arrays.function == KernelFunction::polynomial;
+        const double degree = is_polynomial ? std::max(arrays.degree, 1) : 1;
+        model_.common_error[0] = (2 * degree * (double(arrays.n_terms) + 8) + longest_chain) * u;
+        if (arrays.function == KernelFunction::sigmoid)
+            model_.common_error[1] =
+                2 * u * (double(arrays.n_terms) + 8) * arrays.gamma * model_.longest;
+    }
+
+    // In float32 the bound above is too wide for SVMs of many vectors. Instead, each rounding is
+    // taken as a random number of standard deviation u / sqrt(3) of what is rounded, and six
+    // standard deviations are allowed. The errors of the kernels of different vectors are
+    // independent: their sum has the standard deviation sqrt(sum of squares) <= sqrt(C A) instead of
+    // A; four times as much is allowed, as if always 16 vectors had the same error. Vectors that
+    // matter are as long as the row or as the vectors are on average. Errors that vectors may have
+    // in common (of the row, of weights, of the polynomial in the exponential) and those of the sums
+    // are proportional to A.
+    void expect_errors(const ExactArrays& arrays, double longest_chain) {
+        const double c = model_.square_factor, S = std::sqrt(squares_), d = double(arrays.n_terms);
+        const double chain = longest_chain <= double(max_chain_blocks) ? longest_chain
+                                                                       : double(chain_blocks);
+        const double n_chains = std::max(1.0, longest_chain / chain / 4);
+        const double sums = 0.41 * std::sqrt((chain + 8) / 3 / n_chains);
+        const double step = 6 * u / unit * std::sqrt((d + 4) / 3) * c;
+        model_.random_error[0] = 12 * u + step * S * S + step / std::max(c, 1e-300);
+        model_.random_error[1] = step * 2 * S;
+        model_.random_error[2] = step * 3;
+        const double row = 3 * u / unit * c / std::sqrt(d);
+        model_.common_error[0] = u + 6 * u * sums;
+        model_.common_error[1] = row * S;
+        model_.common_error[2] = row;
     }
 
     const ExactKernel<Real>& kernel_;
@@ -399,18 +501,19 @@ private:
     std::vector<int32_t> columns_;
     std::vector<ExactSegment> segments_;
     std::vector<uint32_t> entry_starts_, entry_slots_, slot_values_;
-    double longest_ = 0;
-    int shift_exponent_ = 0;
+    double longest_ = 0, squares_ = 0;  // of the vectors: the longest, the mean of |s|^2
+    double scale_weights_ = 1;
 };
 
 class ExactSums {
 public:
     ExactSums(ExactArrays arrays, const SimdLevel& level)
         : arrays_(std::move(arrays)),
-          level_(level),
-          float64_(arrays_, level.exact.float64) {
+          level_(level) {
+        const ExactBlocks blocks(arrays_, level.exact.float64.layout.points);
+        float64_ = std::make_unique<PackedExact<double>>(arrays_, blocks, level.exact.float64);
         if (arrays_.function != KernelFunction::gaussian) return;
-        float32_ = std::make_unique<PackedExact<float>>(arrays_, level.exact.float32);
+        float32_ = std::make_unique<PackedExact<float>>(arrays_, blocks, level.exact.float32);
         if (!float32_->is_useful()) float32_.reset();
     }
 
@@ -420,16 +523,16 @@ public:
     size_t n_classes() const { return arrays_.n_classes(); }
     size_t n_values() const { return arrays_.n_values(); }
     const PackedExact<float>* float32() const { return float32_.get(); }
-    const PackedExact<double>& float64() const { return float64_; }
+    const PackedExact<double>& float64() const { return *float64_; }
 
     double work_per_row() const {
-        return limes::work_per_row(ExactJob<double>{&float64_.model(), {}, nullptr, nullptr, nullptr});
+        return limes::work_per_row(ExactJob<double>{&float64_->model(), {}, nullptr, nullptr, nullptr});
     }
 
     // The values of each row, in float64: out[row][value].
     void values(const Rows& rows, double* out, size_t n_threads) const {
-        const ExactJob<double> job{&float64_.model(), rows, nullptr, out, nullptr};
-        run_parallel<double>(float64_.kernel(), job, n_threads);
+        const ExactJob<double> job{&float64_->model(), rows, nullptr, out, nullptr};
+        run_parallel<double>(float64_->kernel(), job, n_threads);
         for (size_t r = 0; r < rows.count; ++r)
             if (std::isnan(out[r * n_values()])) define_values(rows, r, out + r * n_values());
     }
@@ -529,7 +632,7 @@ private:
 
     ExactArrays arrays_;
     const SimdLevel& level_;
-    PackedExact<double> float64_;
+    std::unique_ptr<PackedExact<double>> float64_;
     std::unique_ptr<PackedExact<float>> float32_;
 };
 

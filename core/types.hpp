@@ -193,6 +193,10 @@ struct RowTransform {
     const double* center;    // [term]
 };
 
+// Blocks of vectors whose sums are added one after another: of a segment of at most
+// max_chain_blocks all, else chain_blocks at a time.
+constexpr size_t max_chain_blocks = 32, chain_blocks = 16;
+
 // Blocks of vectors of one class, and the sums that they add to.
 struct ExactSegment {
     size_t first_block, n_blocks;
@@ -223,10 +227,14 @@ struct ExactModel {
     size_t max_slots;              // of a segment
     size_t n_classes, n_values;    // a value for each pair of classes, or for each class
     const Real* intercepts;        // [value]: subtracted from the sums
-    // The error of a value is at most  relative * (sum of the magnitudes of its terms) + absolute,
-    // relative = error[0] + error[1] |z| + error[2] |z|^2; above max_error nothing is certain.
-    double error[3], max_error;
+    // Bounds of the error of a value, with A the sum of the magnitudes of its terms, C the largest
+    // weight and |z| the length of the row:
+    //   common(|z|) A + random(|z|) min(A, 4 sqrt(C A)) + absolute,
+    // where common and random are polynomials of degree 2: see PackedExact. Above max_error nothing
+    // is certain.
+    double common_error[3], random_error[3], max_error;
     const Real* absolute_errors;  // [value]
+    const Real* largest_weights;  // [value]
     // Beyond a distance of far_distance from the centre, all Gaussians count as 0.
     double far_distance;
     const double* magnitudes;  // [value]: other kernels, the sum of the magnitudes of the weights

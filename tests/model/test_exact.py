@@ -267,6 +267,89 @@ class TestRules:
             square_densities(**changed)
 
 
+def random_svm(kernel, n_classes, *, n_each=7, scale=1.0, seed=0):
+    rng = np.random.default_rng(seed)
+    n_vectors, n_pairs = n_each * n_classes, n_classes * (n_classes - 1) // 2
+    return TrainedSvm(
+        kernel,
+        rng.normal(size=(n_vectors, N_FEATURES)),
+        scale * rng.normal(size=(n_classes - 1, n_vectors)),
+        scale * 0.1 * rng.normal(size=n_pairs),
+        np.full(n_classes, n_each),
+    )
+
+
+class TestCore:
+    """The core computes what NumPy defines."""
+
+    @pytest.mark.parametrize("rule", ["votes", "ties broken"])
+    @pytest.mark.parametrize("kernel", KERNELS)
+    @pytest.mark.parametrize("n_classes", [2, 3, 10])
+    def test_values_and_classes_are_those_of_the_definition(self, rule, kernel, n_classes):
+        svm = random_svm(Kernel(kernel, 0.2, 3, 0.5), n_classes)
+        scheme = ExactScheme(svm, rule=rule, class_order=np.roll(np.arange(n_classes), 1))
+        for X in (rows(3000) / 5, rows(3000, np.float32) / 5):
+            expected = svm.pair_decisions(X)
+            scale = np.abs(svm.dual_coef).sum() * np.abs(svm.kernel.values(X, svm.vectors)).max()
+            assert_allclose(scheme.values(X, n_threads=2), expected, rtol=0, atol=1e-13 * scale)
+            is_clear = np.abs(expected).min(axis=1) > 1e-12 * scale
+            assert is_clear.mean() > 0.99
+            found = scheme.classify(X, n_threads=2)
+            assert_array_equal(found[is_clear], scheme.class_index(expected)[is_clear])
+
+    @pytest.mark.parametrize("rule", ["votes", "strict"])
+    def test_rows_on_a_border_follow_the_rule(self, rule):
+        vectors, X = [[-1.0, 0.0], [1.0, 0.0]], np.array([[0.0, y] for y in np.arange(40.0)])
+        svm = TrainedSvm(Kernel("rbf", 0.5), vectors, [[1.0, -1.0]], [0.0], [1, 1])
+        scheme = ExactScheme(svm, rule=rule)
+        assert_array_equal(scheme.values(X), 0.0)
+        assert_array_equal(scheme.classify(X), np.full(40, 1 if rule == "votes" else 0))
+
+    def test_equal_votes_follow_the_rules(self):
+        # Three classes at the corners of a triangle, each ahead of the next one everywhere.
+        svm = TrainedSvm(
+            Kernel("rbf", 0.1), np.eye(3), np.zeros((2, 3)), [1.0, -0.5, 2.0], [1, 1, 1]
+        )
+        X = np.random.default_rng(0).normal(size=(50, 3))
+        values = np.tile([-1.0, 0.5, -2.0], (50, 1))
+        for rule in ("votes", "ties broken"):
+            scheme = ExactScheme(svm, rule=rule)
+            assert_array_equal(scheme.values(X), values)
+            assert_array_equal(scheme.classify(X), scheme.class_index(values))
+
+    @pytest.mark.parametrize("gamma", [0.0, 1e-300, 1e30, 1e300])
+    @pytest.mark.parametrize("scale", [1e-30, 1.0, 1e30, 1e300])
+    @pytest.mark.parametrize("kernel", KERNELS)
+    def test_extreme_numbers_have_defined_answers(self, gamma, scale, kernel):
+        svm = random_svm(Kernel(kernel, gamma, 3, 0.5), 3, scale=scale)
+        scheme = ExactScheme(svm, probabilities=PairSigmoids(np.ones(3), np.zeros(3)))
+        X = np.vstack([rows(20), 1e30 * rows(2), 1e300 * rows(2), svm.vectors[:3]])
+        found = scheme.classify(X)
+        assert np.isin(found, [0, 1, 2]).all()
+        values = scheme.values(X)
+        # Where a sum overflows, its sign depends on the order of the terms.
+        is_finite = np.isfinite(values).all(axis=1)
+        assert is_finite[:20].all() or scale == 1e300 or kernel == "poly"
+        assert_array_equal(found[is_finite], scheme.class_index(values[is_finite]))
+        assert scheme.predict_proba(X).shape == (len(X), 3)
+        assert scheme.decision(X).shape == (len(X), 3)
+
+    def test_one_vector_and_classes_without_any(self):
+        svm = TrainedSvm(Kernel("rbf", 1.0), [[1.0, 0.0]], [[0.0], [2.0]], np.ones(3), [0, 1, 0])
+        scheme = ExactScheme(svm)
+        X = np.random.default_rng(0).normal(size=(100, 2))
+        assert_allclose(scheme.values(X), svm.pair_decisions(X), atol=1e-14)
+        assert_array_equal(scheme.classify(X), scheme.class_index(svm.pair_decisions(X)))
+
+    def test_the_answer_does_not_depend_on_threads_or_strides(self):
+        scheme, X = ExactScheme(svm_from_sklearn(svc(10))), rows(4000)
+        expected = scheme.classify(X)
+        assert_array_equal(scheme.classify(X, n_threads=32), expected)
+        assert_array_equal(scheme.classify(np.asfortranarray(X)), expected)
+        wide = np.repeat(X, 2, axis=0)[::2]
+        assert_array_equal(scheme.values(wide), scheme.values(X))
+
+
 class TestModel:
     def test_without_probabilities_the_error_says_what_to_do(self):
         model = exact_model(svc(3))

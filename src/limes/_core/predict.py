@@ -154,7 +154,7 @@ class Classifier:
         if isinstance(maps, ExactSums):
             exact = maps
         self._native = _native.Classifier(
-            maps._native if isinstance(maps, Maps) else None,
+            None if isinstance(maps, ExactSums) else maps._native,
             rule,
             None if pairs is None else pairs._native,
             None if children is None else np.ascontiguousarray(children, dtype=np.int32),

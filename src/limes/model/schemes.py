@@ -16,7 +16,7 @@ from limes.model.coupling import class_pairs, count_votes, couple, sigmoid, soft
 
 SCHEMES = ("pairwise", "one-vs-rest", "shared", "shortlist", "tree")
 # What a scheme packs for this processor.
-PACKED = ("compiled", "compiled_pairs", "classifier")
+PACKED = ("compiled", "compiled_pairs", "classifier", "core_sums")
 # Relative: added to the winner's probability where it equals others, against rounding.
 WINNER_MARGIN = 1e-9
 
