@@ -12,7 +12,8 @@ from limes._typing import Array
 from limes.classifier import BordersClassifier
 from limes.model.affine import to_dense
 from limes.model.border_map import packed_form
-from limes.model.schemes import Scheme
+from limes.model.exact import FallbackScheme
+from limes.model.schemes import MapScheme, Scheme
 
 Real = NDArray[np.floating[Any]]
 
@@ -75,10 +76,24 @@ def fitted_scheme(fast: BordersClassifier) -> Scheme:
     return fast.scheme_
 
 
+def scheme_to_export(fast: BordersClassifier, *, fallback: bool) -> Scheme:
+    """Return the scheme to write: without its fallback, unless that is asked for."""
+    scheme = fitted_scheme(fast)
+    if isinstance(scheme, FallbackScheme):
+        return scheme if fallback else scheme.without_fallback()
+    if fallback:
+        raise ValueError(
+            f"fallback=True needs a map with fallback to exact sums, got the scheme "
+            f"{scheme.name!r} without one: export it without fallback."
+        )
+    return scheme
+
+
 def resolve_dtype(scheme: Scheme, dtype: str | None) -> np.dtype[Any]:
-    """Return the type to compute with, by default that of the classifier."""
+    """Return the type to compute with, by default that of the classifier; exact sums: float32."""
     if dtype is None:
-        return np.dtype(np.float64 if scheme.double else np.float32)
+        is_double = isinstance(scheme, MapScheme | FallbackScheme) and scheme.double
+        return np.dtype(np.float64 if is_double else np.float32)
     if dtype not in ("float32", "float64"):
         raise ValueError(f"dtype must be 'float32', 'float64' or None, got {dtype!r}.")
     return np.dtype(dtype)
@@ -92,18 +107,18 @@ def unknown_scheme(scheme: Scheme, known: Iterable[str], form: str) -> ValueErro
     )
 
 
-def pack(scheme: Scheme, dtype: Any) -> Packed:
+def pack(scheme: MapScheme, dtype: Any) -> Packed:
     """Return the maps of a scheme in the numbers that a program computes with.
 
     As in the core, the centre is rounded, and biases and offsets are corrected for the difference.
     """
     form = packed_form(scheme.maps)
-    center = _round(form.center, dtype)
+    center = round_to(form.center, dtype)
     shift = center.astype(np.float64) - form.center
     projection = None if form.projection is None else to_dense(form.projection)
     search_shift = shift if projection is None else shift @ projection
     maps = [_pack_map(part, shift, search_shift, form.blend, dtype) for part in form.parts]
-    rounded_projection = None if projection is None else _round(projection, dtype)
+    rounded_projection = None if projection is None else round_to(projection, dtype)
     return Packed(center, rounded_projection, tuple(maps))
 
 
@@ -117,15 +132,15 @@ def _pack_map(
     """Return one map, corrected for the rounding of the centre."""
     points, biases, slopes, offsets = part
     return PackedMap(
-        _round(points, dtype),
-        _round(biases - points @ search_shift, dtype),
-        _round(slopes, dtype),
-        _round(offsets + slopes @ shift, dtype),
+        round_to(points, dtype),
+        round_to(biases - points @ search_shift, dtype),
+        round_to(slopes, dtype),
+        round_to(offsets + slopes @ shift, dtype),
         min(blend, max(len(biases) - 1, 1)),
     )
 
 
-def _round(array: Array | Real, dtype: Any) -> Real:
+def round_to(array: Array | Real, dtype: Any) -> Real:
     """Round to the type of a program, if that can hold the numbers."""
     with np.errstate(over="ignore"):
         rounded = np.ascontiguousarray(array, dtype=dtype)

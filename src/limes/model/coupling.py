@@ -12,6 +12,8 @@ from limes._typing import Array
 BLOCK_NUMBERS = 1 << 22
 # LIBSVM keeps the probabilities of pairs this far from 0 and 1.
 LIBSVM_MIN_PROBABILITY = 1e-7
+# Its iteration stops at this error divided by the number of classes.
+LIBSVM_TOLERANCE = 0.005
 
 
 def class_pairs(n_classes: int) -> list[tuple[int, int]]:
@@ -190,7 +192,7 @@ def _iterate(forms: Array) -> Array:
         Q, p = forms[active], coupled[active]
         Qp = np.einsum("nij,nj->ni", Q, p)
         pQp = np.einsum("ni,ni->n", p, Qp)
-        is_open = np.abs(Qp - pQp[:, None]).max(axis=1) >= 0.005 / n_classes
+        is_open = np.abs(Qp - pQp[:, None]).max(axis=1) >= LIBSVM_TOLERANCE / n_classes
         if not is_open.any():
             break
         active = active[is_open]
