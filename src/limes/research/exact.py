@@ -403,7 +403,8 @@ def measure_sums(args: argparse.Namespace, name: str) -> SumsRow:
     case = load_case(name, args.cache)
     problem, rows = case.problem, case.test_rows
     fast = accelerate(case.model, scheme="exact")
-    is_near = deciding_margins(svm_from_sklearn(case.svm), rows) <= NEAR
+    svm = svm_from_sklearn(case.svm)
+    is_near = deciding_margins(svm, rows) <= NEAR
     is_different = fast.predict(problem.X_test) != case.labels
     calls = {
         "svc": (case.svm.predict, case.batch(np.float64, is_raw=False)),
@@ -432,7 +433,7 @@ def measure_sums(args: argparse.Namespace, name: str) -> SumsRow:
         n_different=int((is_different & ~is_near).sum()),
         probability_difference=probability_difference(case, is_calibrated=False),
         calibrated_difference=probability_difference(case, is_calibrated=True),
-        uncertain_share=uncertain_share(fast, problem.X_test),
+        uncertain_share=uncertain_share(svm, rows),
         **{name: times.microseconds[name] for name in list(calls)[:4]},
         **{
             kind: min(times.microseconds[f"{kind} {size}"] for size in BLOCK_PRODUCTS)
@@ -480,9 +481,21 @@ def probability_difference(case: Case, *, is_calibrated: bool) -> float | None:
     return float(np.abs(differences).max())
 
 
-def uncertain_share(fast: BordersClassifier, X: Array) -> float:
+def uncertain_share(svm: TrainedSvm, X: Array) -> float:
     """Return the share of rows that the float32 sums do not decide."""
-    return float(fast.scheme_.exact_sums.count_uncertain(X) / len(X))
+    from limes._core import ExactSums
+
+    sums = ExactSums(
+        svm.vectors,
+        svm.n_support,
+        svm.dual_coef,
+        svm.intercepts,
+        kernel=svm.kernel.name,
+        gamma=svm.kernel.gamma,
+        degree=svm.kernel.degree,
+        coef0=svm.kernel.coef0,
+    )
+    return float(sums.count_uncertain(X) / len(X))
 
 
 def _plan_agreement(args: argparse.Namespace) -> list[tuple[Any, ...]]:
