@@ -100,7 +100,7 @@ with threadpool_limits(1):
     batch = task["batch"]
     for _ in sys.stdin:
         run = time_in_turns([lambda: fast.predict(batch)], n_turns=1, turn_seconds=turn_seconds)[0]
-        print(run.seconds / len(batch) * 1e6, run.cpu_share, flush=True)
+        print(run.seconds * run.cpu_share / len(batch) * 1e6, run.cpu_share, flush=True)
 """
 
 
@@ -352,21 +352,24 @@ def _polygon(blob: bytes) -> dict[str, Any]:
 
 
 class Times(NamedTuple):
-    """Microseconds per row of several calls, and the least share of the processor."""
+    """Processor time per row of several calls in microseconds, and its least share."""
 
     microseconds: dict[str, float]
     cpu_share: float
 
 
 def time_per_row(calls: dict[str, tuple[Callable[[Any], Any], NDArray[Any]]]) -> Times:
-    """Time functions of rows in turns, each on as many of its rows as it can take."""
+    """Time functions of rows in turns, each on as many of its rows as it can take.
+
+    With one thread, processor time is what an idle computer takes.
+    """
     sizes, timed = [], []
     for predict, rows in calls.values():
         part = rows[: affordable_rows(predict, rows, seconds=BATCH_SECONDS)]
         sizes.append(len(part))
         timed.append(lambda predict=predict, part=part: predict(part))
     runs = time_in_turns(timed, n_turns=N_TURNS, turn_seconds=TURN_SECONDS)
-    seconds = [run.seconds / size for run, size in zip(runs, sizes, strict=True)]
+    seconds = [run.seconds * run.cpu_share / n for run, n in zip(runs, sizes, strict=True)]
     microseconds = dict(zip(calls, (1e6 * value for value in seconds), strict=True))
     return Times(microseconds, min(run.cpu_share for run in runs))
 
@@ -665,7 +668,7 @@ def _time_with_earlier(
         runs = {"limes_before": before.run()}
         for name, (call, size) in calls.items():
             (run,) = time_in_turns([call], n_turns=1, turn_seconds=TURN_SECONDS)
-            runs[name] = (run.seconds / size * 1e6, run.cpu_share)
+            runs[name] = (run.seconds * run.cpu_share / size * 1e6, run.cpu_share)
         best = {name: min(run, best.get(name, run)) for name, run in runs.items()}
     microseconds = {name: run[0] for name, run in best.items()}
     return Times(microseconds, min(run[1] for run in best.values()))

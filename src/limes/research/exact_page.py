@@ -25,11 +25,11 @@ INTRODUCTION = """\
 
 The page is written by `python -m limes.research.exact` from the rows in `docs/exact/`; the paper's
 datasets come from `LIMES_DATA`, the scenes from `LIMES_SCENES`. SVMs have the paper's parameters
-and follow a scaler. Times are microseconds per row of one thread, minimums of calls in turns, on a
-computer that may have run other programs as well: *CPU* is the least processor time divided by
-wall-clock time among the calls of a line, 1 on an idle computer. SVC gets standardised float64 rows
-and scikit-learn-intelex standardised float32 rows, so that neither pays for the scaling; limes gets
-raw rows, in float32 unless stated.
+and follow a scaler. Times are microseconds of processor time per row, of one thread, minimums of
+calls in turns, on a computer that may have run other programs as well: *CPU* is the least processor
+time divided by wall-clock time among the calls of a line, 1 on an idle computer. SVC gets
+standardised float64 rows and scikit-learn-intelex standardised float32 rows, so that neither pays
+for the scaling; limes gets raw rows, in float32 unless stated.
 """
 SUMS_TEXT = f"""
 ## `scheme="exact"`
@@ -94,7 +94,7 @@ class SumsRow:
     uncertain_share : float
         Share of rows that float32 does not decide.
     svc, intelex, limes, limes_float64, product, product_and_exponentials : float
-        Microseconds per row.
+        Microseconds of processor time per row.
     cpu_share : float
         Least processor time divided by wall-clock time.
     """
@@ -148,7 +148,7 @@ class AgreementRow:
     n_different : int
         Number of compared rows with another label.
     svc, intelex, limes : float
-        Microseconds per row.
+        Microseconds of processor time per row.
     fit_seconds : float
         Processor time of ``accelerate``.
     cpu_share : float
@@ -205,7 +205,7 @@ class DefaultRow:
     fallback_share : float
         ``fallback_share_``.
     svc, limes_before, limes : float
-        Microseconds per row.
+        Microseconds of processor time per row.
     fit_seconds_before, fit_seconds : float
         Processor time of ``accelerate``.
     cpu_share : float
