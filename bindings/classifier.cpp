@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "array_view.hpp"
+#include "exact_sums.hpp"
 #include "maps.hpp"
 
 namespace limes {
@@ -20,6 +21,12 @@ namespace {
 const Maps& read_maps(nb::handle object, const char* name) {
     if (nb::isinstance<Maps>(object)) return nb::cast<const Maps&>(object);
     fail_type(std::string(name) + " must be a Maps of the core, got " +
+              nb::type_name(object.type()).c_str());
+}
+
+const ExactSums& read_exact(nb::handle object) {
+    if (nb::isinstance<ExactSums>(object)) return nb::cast<const ExactSums&>(object);
+    fail_type(std::string("exact must be an ExactSums of the core, got ") +
               nb::type_name(object.type()).c_str());
 }
 
@@ -83,11 +90,15 @@ TieBreaker wrap_tie_breaker(nb::handle function) {
 class BoundClassifier {
 public:
     BoundClassifier(nb::object maps, const std::string& rule, nb::object pairs, nb::object children,
-                    nb::object shortlist, nb::object tie_breaker)
+                    nb::object shortlist, nb::object tie_breaker, nb::object exact,
+                    double fallback_margin)
         : maps_(maps),
           pairs_(pairs),
           tie_breaker_(tie_breaker),
-          classifier_(make(maps, rule, pairs, children, shortlist, tie_breaker)) {}
+          exact_(exact),
+          classifier_(exact.is_none()
+                          ? make(maps, rule, pairs, children, shortlist, tie_breaker)
+                          : make_exact(maps, rule, exact, fallback_margin)) {}
 
     const Classifier& get() const { return classifier_; }
     size_t n_classes() const { return classifier_.n_classes(); }
@@ -133,7 +144,16 @@ private:
                           wrap_tie_breaker(tie_breaker));
     }
 
-    nb::object maps_, pairs_, tie_breaker_;
+    // By exact sums, or by a map that leaves ambiguous rows to them.
+    static Classifier make_exact(nb::handle maps, const std::string& rule, nb::handle exact,
+                                 double fallback_margin) {
+        if (maps.is_none()) return Classifier(read_exact(exact));
+        if (rule != "own")
+            throw std::invalid_argument("exact is for the rule 'own', got '" + rule + "'");
+        return Classifier(read_maps(maps, "maps"), read_exact(exact), fallback_margin);
+    }
+
+    nb::object maps_, pairs_, tie_breaker_, exact_;
     Classifier classifier_;
 };
 
@@ -255,9 +275,9 @@ void bind_classifier(nb::module_& m) {
     using namespace nb::literals;
     nb::class_<BoundClassifier>(m, "Classifier")
         .def(nb::init<nb::object, const std::string&, nb::object, nb::object, nb::object,
-                      nb::object>(),
+                      nb::object, nb::object, double>(),
              "maps"_a.none(), "rule"_a, "pairs"_a.none(), "children"_a.none(), "shortlist"_a.none(),
-             "tie_breaker"_a.none())
+             "tie_breaker"_a.none(), "exact"_a.none(), "fallback_margin"_a)
         .def("label", &BoundClassifier::label, "X"_a.none(), "table"_a.none(), "out"_a.none(),
              "n_threads"_a)
         .def("first_out_of_range", &BoundClassifier::first_out_of_range, "X"_a.none())

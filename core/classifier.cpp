@@ -15,12 +15,15 @@ template <class Real>
 class ThreadClassifier {
 public:
     ThreadClassifier(const PackedMaps<Real>& maps, const PackedMaps<Real>* pairs, const Rule& rule,
-                     const TieBreaker& tie_breaker, size_t max_rows)
+                     const TieBreaker& tie_breaker, const ExactSums* exact, double fallback_margin,
+                     size_t max_rows)
         : maps_(maps),
           pairs_(pairs),
           rule_(rule),
           tie_breaker_(tie_breaker),
           max_rows_(max_rows),
+          fallback_margin_(Real(fallback_margin)),
+          exact_(exact ? std::make_unique<ExactThread>(*exact, max_rows) : nullptr),
           workspace_(allocate(maps, task(), 0)),
           coupling_(rule.n_classes) {
         if (task() == Task::decide) values_.resize(max_rows * maps.model().n_values);
@@ -33,6 +36,9 @@ public:
         n_selected_.resize(max_rows);
     }
 
+    // Whether ambiguous rows are left to exact sums: only after `finish` do they have a class.
+    bool has_fallback() const { return exact_ != nullptr; }
+
     // The classes of at most max_rows rows.
     void classify(const Rows& rows, int32_t* classes) {
         if (task() != Task::decide)
@@ -43,6 +49,7 @@ public:
             {nullptr, rows, Task::decide, 0, nullptr, 0, values_.data(), nullptr});
         if (rule_.kind == Rule::Kind::shortlist) return evaluate_pairs(rows, classes);
         const size_t n_values = maps_.model().n_values;
+        if (exact_) return classify_or_queue(rows, classes);
         for (size_t r = 0; r < rows.count; ++r) {
             const Real* values = values_.data() + r * n_values;
             classes[r] =
@@ -50,8 +57,49 @@ public:
         }
     }
 
+    // Leave a row to the exact sums.
+    void queue(const Rows& rows, size_t row, int32_t* place) {
+        const size_t n = maps_.model().n_features;
+        const size_t start = queued_.size();
+        queued_.resize(start + n);
+        for (size_t k = 0; k < n; ++k) queued_[start + k] = ExactSums::read_number(rows, row, k);
+        places_.push_back(place);
+    }
+
+    // Classify the rows that were left to the exact sums.
+    void finish() {
+        if (places_.empty()) return;
+        const ptrdiff_t width = ptrdiff_t(maps_.model().n_features * sizeof(double));
+        queued_classes_.resize(places_.size());
+        exact_->classify({reinterpret_cast<const char*>(queued_.data()), places_.size(), width,
+                          sizeof(double), true},
+                         queued_classes_.data());
+        for (size_t i = 0; i < places_.size(); ++i) *places_[i] = queued_classes_[i];
+        places_.clear();
+        queued_.clear();
+    }
+
 private:
+    // The class of the values of one map, and whether their margin is below that of the fallback.
+    void classify_or_queue(const Rows& rows, int32_t* classes) {
+        const size_t n = maps_.model().n_values;
+        for (size_t r = 0; r < rows.count; ++r) {
+            const Real* values = values_.data() + r * n;
+            Real margin = std::abs(2 * values[0]);
+            classes[r] = values[0] > 0;
+            if (n > 1) {
+                const int32_t best = classes[r] = argmax(values, n);
+                Real second = -std::numeric_limits<Real>::infinity();
+                for (size_t c = 0; c < n; ++c)
+                    if (c != size_t(best) && values[c] > second) second = values[c];
+                margin = values[best] - second;
+            }
+            if (!(margin >= fallback_margin_)) queue(rows, r, classes + r);
+        }
+    }
+
     Task task() const {
+        if (exact_) return Task::decide;
         if (rule_.kind == Rule::Kind::tree) return Task::descend;
         if (rule_.kind != Rule::Kind::direct) return Task::decide;
         return maps_.model().n_classes > 0 ? Task::vote : Task::classify;
@@ -154,6 +202,11 @@ private:
     const Rule& rule_;
     const TieBreaker& tie_breaker_;
     size_t max_rows_;
+    Real fallback_margin_;
+    std::unique_ptr<ExactThread> exact_;
+    std::vector<double> queued_;    // rows for the exact sums
+    std::vector<int32_t*> places_;  // where their classes go
+    std::vector<int32_t> queued_classes_;
     std::unique_ptr<Aligned<Real>> workspace_, pair_workspace_;
     std::vector<Real> values_, pair_values_;
     std::vector<char> gathered_;  // ambiguous rows
@@ -209,8 +262,28 @@ private:
 
 }  // namespace
 
+Classifier::Classifier(const ExactSums& exact)
+    : exact_(&exact),
+      max_exponent_(std::numeric_limits<double>::max_exponent),
+      limit_(std::numeric_limits<double>::max()) {
+    rule_.n_classes = exact.n_classes();
+}
+
+Classifier::Classifier(const Maps& map, const ExactSums& exact, double fallback_margin)
+    : Classifier(map, nullptr, Rule(), nullptr) {
+    exact_ = &exact;
+    fallback_margin_ = fallback_margin;
+    const auto require = [](bool is_right, const char* text) {
+        if (!is_right) throw std::invalid_argument(text);
+    };
+    require(map.n_maps() == 1, "a fallback needs a single map");
+    require(exact.n_features() == map.n_features() && exact.n_classes() == n_classes(),
+            "exact must take the rows and have the classes of the map");
+    require(fallback_margin >= 0, "fallback_margin must be 0 or more, and not NaN");
+}
+
 Classifier::Classifier(const Maps& maps, const Maps* pairs, Rule rule, TieBreaker tie_breaker)
-    : maps_(maps),
+    : maps_(&maps),
       pairs_(pairs),
       rule_(std::move(rule)),
       tie_breaker_(std::move(tie_breaker)),
@@ -223,15 +296,15 @@ Classifier::Classifier(const Maps& maps, const Maps* pairs, Rule rule, TieBreake
 
 void Classifier::complete_rule() {
     switch (rule_.kind) {
-        case Rule::Kind::direct: rule_.n_classes = maps_.n_classes(); break;
-        case Rule::Kind::tree: rule_.n_classes = maps_.n_maps() + 1; break;
-        case Rule::Kind::highest: rule_.n_classes = maps_.n_values(); break;
+        case Rule::Kind::direct: rule_.n_classes = maps_->n_classes(); break;
+        case Rule::Kind::tree: rule_.n_classes = maps_->n_maps() + 1; break;
+        case Rule::Kind::highest: rule_.n_classes = maps_->n_values(); break;
         case Rule::Kind::coupled:
             rule_.n_classes = 0;
-            while (count_pairs(rule_.n_classes) < maps_.n_maps()) ++rule_.n_classes;
+            while (count_pairs(rule_.n_classes) < maps_->n_maps()) ++rule_.n_classes;
             break;
         case Rule::Kind::shortlist:
-            rule_.n_classes = maps_.n_values();
+            rule_.n_classes = maps_->n_values();
             rule_.max_selected = std::min(rule_.max_selected, rule_.n_classes);
     }
 }
@@ -243,11 +316,11 @@ void Classifier::check_rule() const {
     const Rule::Kind kind = rule_.kind;
     if (kind == Rule::Kind::tree) check_children();
     if (kind == Rule::Kind::coupled || kind == Rule::Kind::tree)
-        require(maps_.common_values() == 1, "maps must have one linear function per point");
+        require(maps_->common_values() == 1, "maps must have one linear function per point");
     if (kind == Rule::Kind::coupled)
-        require(count_pairs(rule_.n_classes) == maps_.n_maps(),
+        require(count_pairs(rule_.n_classes) == maps_->n_maps(),
                 "maps must be those of all pairs of classes (1, 3, 6, 10 ...), got " +
-                    std::to_string(maps_.n_maps()));
+                    std::to_string(maps_->n_maps()));
     if (kind != Rule::Kind::shortlist) return require(!pairs_, "pairs are for a shortlist");
     require(pairs_, "a shortlist needs the maps of pairs");
     require(
@@ -255,8 +328,8 @@ void Classifier::check_rule() const {
             std::isfinite(rule_.pair_weight),
         "a shortlist must have at least 1 class, with a finite margin of 0 or more and a finite "
         "pair_weight");
-    require(maps_.n_maps() == 1, "a shortlist needs one map for all classes");
-    require(pairs_->n_features() == n_features() && pairs_->is_double() == maps_.is_double(),
+    require(maps_->n_maps() == 1, "a shortlist needs one map for all classes");
+    require(pairs_->n_features() == n_features() && pairs_->is_double() == maps_->is_double(),
             "pairs must take the rows that maps take, in the same precision");
     const size_t n_pairs = count_pairs(rule_.n_classes);
     require(pairs_->common_values() == 1 && pairs_->n_maps() == n_pairs,
@@ -266,7 +339,7 @@ void Classifier::check_rule() const {
 
 // Children are later nodes, so that every descent ends.
 void Classifier::check_children() const {
-    const ptrdiff_t n = ptrdiff_t(maps_.n_maps());
+    const ptrdiff_t n = ptrdiff_t(maps_->n_maps());
     if (rule_.children.size() != size_t(2 * n))
         throw std::invalid_argument("children must be two per map");
     for (ptrdiff_t i = 0; i < 2 * n; ++i) {
@@ -280,8 +353,8 @@ void Classifier::check_children() const {
 
 template <class Real>
 ThreadClassifier<Real> Classifier::thread_classifier(size_t max_rows) const {
-    return ThreadClassifier<Real>(maps_.packed(Real()), pairs_ ? &pairs_->packed(Real()) : nullptr,
-                                  rule_, tie_breaker_, max_rows);
+    return ThreadClassifier<Real>(maps_->packed(Real()), pairs_ ? &pairs_->packed(Real()) : nullptr,
+                                  rule_, tie_breaker_, exact_, fallback_margin_, max_rows);
 }
 
 // Rows that are checked, evaluated and labelled while they are in the second-level cache; where
@@ -289,18 +362,19 @@ ThreadClassifier<Real> Classifier::thread_classifier(size_t max_rows) const {
 size_t Classifier::chunk_rows(size_t row_bytes, size_t number_bytes) const {
     const bool selects = rule_.kind == Rule::Kind::tree || rule_.kind == Rule::Kind::shortlist;
     const size_t max_bytes = selects ? 1 << 20 : 1 << 17;
-    const size_t fit = max_bytes / std::max(row_bytes, number_bytes * maps_.n_values());
+    const size_t fit = max_bytes / std::max(row_bytes, number_bytes * maps_->n_values());
     return std::min(std::max(fit, size_t(240)), size_t(selects ? 8160 : 4080)) / 240 * 240;
 }
 
 template <class Real>
-int32_t Classifier::classify_out_of_range(const Rows& row, ThreadClassifier<Real>& thread,
-                                          bool& is_finite) const {
+void Classifier::classify_out_of_range(const Rows& row, ThreadClassifier<Real>& thread,
+                                       int32_t* class_index, bool& is_finite) const {
     const ScaledRow scaled(row, n_features(), max_exponent_);
+    is_finite = std::isfinite(scaled.largest_magnitude);
+    *class_index = 0;
+    if (is_finite && thread.has_fallback()) return thread.queue(row, 0, class_index);
+    if (is_finite) thread.classify(scaled.row(), class_index);
     is_finite = scaled.largest_magnitude <= double(std::numeric_limits<Real>::max());
-    int32_t class_index = 0;
-    if (std::isfinite(scaled.largest_magnitude)) thread.classify(scaled.row(), &class_index);
-    return class_index;
 }
 
 template <class Real>
@@ -309,13 +383,13 @@ void Classifier::run_chunk(const Rows& rows, size_t first, size_t last,
                            std::atomic<size_t>& first_not_finite) const {
     while (first < last) {
         const size_t stop =
-            maps_.level().predict.first_out_of_range(rows, n_features(), first, last, limit_);
+            maps_->level().predict.first_out_of_range(rows, n_features(), first, last, limit_);
         if (stop > first) thread.classify(slice_rows(rows, first, stop - first), classes);
         classes += stop - first;
         first = stop;
         if (stop == last) return;
         bool is_finite;
-        *classes++ = classify_out_of_range(slice_rows(rows, first, 1), thread, is_finite);
+        classify_out_of_range(slice_rows(rows, first, 1), thread, classes++, is_finite);
         for (size_t known = first_not_finite; !is_finite && first < known;)
             if (first_not_finite.compare_exchange_weak(known, first)) break;
         ++first;
@@ -328,7 +402,7 @@ ptrdiff_t Classifier::run(const Rows& rows, const char* table, size_t size, char
     if (rows.count == 0) return -1;
     const size_t row_bytes = n_features() * (rows.is_double ? sizeof(double) : sizeof(float));
     // Checking and labelling a row costs as much as some multiply-adds.
-    const double work = work_per_row(maps_.packed(Real()).model()) + 16;
+    const double work = work_per_row(maps_->packed(Real()).model()) + 16;
     n_threads = worthwhile_threads(double(rows.count) * work, std::min(n_threads, rows.count));
     size_t chunk = std::min(chunk_rows(row_bytes, sizeof(Real)), rows.count);
     // Several chunks per thread, so that a thread that starts late does not delay the others.
@@ -339,6 +413,31 @@ ptrdiff_t Classifier::run(const Rows& rows, const char* table, size_t size, char
     std::atomic<size_t> first_not_finite{rows.count};
     run_chunks(rows.count, chunk, n_threads, [&](size_t number, size_t first, size_t last) {
         run_chunk(rows, first, last, threads[number], classes[number].data(), first_not_finite);
+        threads[number].finish();
+        write_labels(classes[number].data(), last - first, table, size, out + first * size);
+    });
+    return first_not_finite == rows.count ? -1 : ptrdiff_t(first_not_finite);
+}
+
+// By exact sums alone.
+ptrdiff_t Classifier::run_exact(const Rows& rows, const char* table, size_t size, char* out,
+                                size_t n_threads) const {
+    if (rows.count == 0) return -1;
+    const double work = double(rows.count) * exact_->work_per_row();
+    n_threads = worthwhile_threads(work, std::min(n_threads, rows.count));
+    const size_t unit = exact_->level().exact.float32.layout.rows;
+    const size_t share = n_threads > 1 ? rows.count / (4 * n_threads) : rows.count;
+    const size_t chunk = std::min(share / unit + 1, 4096 / unit) * unit;
+    std::vector<ExactThread> threads;
+    threads.reserve(n_threads);
+    for (size_t i = 0; i < n_threads; ++i) threads.emplace_back(*exact_, chunk);
+    std::vector<std::vector<int32_t>> classes(n_threads, std::vector<int32_t>(chunk));
+    std::atomic<size_t> first_not_finite{rows.count};
+    run_chunks(rows.count, chunk, n_threads, [&](size_t number, size_t first, size_t last) {
+        threads[number].classify(slice_rows(rows, first, last - first), classes[number].data());
+        const size_t found = first + threads[number].first_not_finite();
+        for (size_t known = first_not_finite; found < last && found < known;)
+            if (first_not_finite.compare_exchange_weak(known, found)) break;
         write_labels(classes[number].data(), last - first, table, size, out + first * size);
     });
     return first_not_finite == rows.count ? -1 : ptrdiff_t(first_not_finite);
@@ -346,13 +445,15 @@ ptrdiff_t Classifier::run(const Rows& rows, const char* table, size_t size, char
 
 ptrdiff_t Classifier::label(const Rows& rows, const char* table, size_t size, char* out,
                             size_t n_threads) const {
-    return maps_.is_double() ? run<double>(rows, table, size, out, n_threads)
+    if (!maps_) return run_exact(rows, table, size, out, n_threads);
+    return maps_->is_double() ? run<double>(rows, table, size, out, n_threads)
                              : run<float>(rows, table, size, out, n_threads);
 }
 
 ptrdiff_t Classifier::first_out_of_range(const Rows& rows) const {
+    const SimdLevel& level = maps_ ? maps_->level() : exact_->level();
     const size_t found =
-        maps_.level().predict.first_out_of_range(rows, n_features(), 0, rows.count, limit_);
+        level.predict.first_out_of_range(rows, n_features(), 0, rows.count, limit_);
     return found == rows.count ? -1 : ptrdiff_t(found);
 }
 
@@ -365,7 +466,9 @@ std::vector<int32_t> Classifier::classify(const Rows& rows, size_t n_threads) co
 }
 
 SingleRowClassifier::SingleRowClassifier(const Classifier& classifier) : classifier_(classifier) {
-    if (classifier.maps_.is_double())
+    if (!classifier.maps_)
+        exact_ = std::make_unique<ExactThread>(*classifier.exact_, 1);
+    else if (classifier.maps_->is_double())
         float64_ =
             std::make_unique<ThreadClassifier<double>>(classifier.thread_classifier<double>(1));
     else
@@ -376,16 +479,25 @@ SingleRowClassifier::SingleRowClassifier(const Classifier& classifier) : classif
 SingleRowClassifier::~SingleRowClassifier() = default;
 
 int32_t SingleRowClassifier::classify(const Rows& row) {
+    int32_t class_index = 0;
+    if (exact_)
+        exact_->classify(row, &class_index);
+    else if (float64_)
+        classify_by_map(row, *float64_, &class_index);
+    else
+        classify_by_map(row, *float32_, &class_index);
+    return class_index;
+}
+
+template <class Real>
+void SingleRowClassifier::classify_by_map(const Rows& row, ThreadClassifier<Real>& thread,
+                                          int32_t* class_index) const {
     bool is_finite;
     if (classifier_.first_out_of_range(row) == 0)
-        return float64_ ? classifier_.classify_out_of_range(row, *float64_, is_finite)
-                        : classifier_.classify_out_of_range(row, *float32_, is_finite);
-    int32_t class_index = 0;
-    if (float64_)
-        float64_->classify(row, &class_index);
+        classifier_.classify_out_of_range(row, thread, class_index, is_finite);
     else
-        float32_->classify(row, &class_index);
-    return class_index;
+        thread.classify(row, class_index);
+    thread.finish();
 }
 
 }  // namespace limes

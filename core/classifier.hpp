@@ -1,4 +1,5 @@
-// Maps with the rule that turns their values into classes: from rows to labels in one call.
+// Maps with the rule that turns their values into classes, or exact sums, or maps that leave
+// ambiguous rows to exact sums: from rows to labels in one call.
 #pragma once
 #include <atomic>
 #include <functional>
@@ -6,6 +7,7 @@
 #include <vector>
 
 #include "class_rules.hpp"
+#include "exact_sums.hpp"
 #include "maps.hpp"
 #include "types.hpp"
 
@@ -24,15 +26,21 @@ public:
     // `pairs` are the maps of a shortlist, or null. The maps must outlive the classifier. Of the
     // rule, n_classes is computed. Throws std::invalid_argument if the maps do not fit the rule.
     Classifier(const Maps& maps, const Maps* pairs, Rule rule, TieBreaker tie_breaker);
+    // By exact sums alone, which must outlive the classifier.
+    explicit Classifier(const ExactSums& exact);
+    // By a single map, or by exact sums where the difference between the two highest values of the
+    // map (a single value counts twice) is below the margin, or the row out of the map's range.
+    Classifier(const Maps& map, const ExactSums& exact, double fallback_margin);
 
-    size_t n_features() const { return maps_.n_features(); }
+    size_t n_features() const { return maps_ ? maps_->n_features() : exact_->n_features(); }
     size_t n_classes() const { return rule_.n_classes; }
-    // Rows with larger numbers than 2 to this power are scaled down before they are classified.
+    // Rows with larger numbers than 2 to this power are scaled down before they are classified by
+    // maps, or left to exact sums.
     int max_exponent() const { return max_exponent_; }
 
     // Write the label table[class], of `size` bytes, of each row. A row with a NaN or an infinity
     // is class 0. Returns the first row that has a number that is not finite in the precision of
-    // the maps, or -1.
+    // the maps (with exact sums: in that of the row), or -1.
     ptrdiff_t label(const Rows& rows, const char* table, size_t size, char* out,
                     size_t n_threads) const;
     // The first row with a number above 2 to max_exponent or not finite, or -1.
@@ -55,14 +63,18 @@ private:
     void run_chunk(const Rows& rows, size_t first, size_t last, ThreadClassifier<Real>& thread,
                    int32_t* classes, std::atomic<size_t>& first_not_finite) const;
     template <class Real>
-    int32_t classify_out_of_range(const Rows& row, ThreadClassifier<Real>& thread,
-                                  bool& is_finite) const;
+    void classify_out_of_range(const Rows& row, ThreadClassifier<Real>& thread,
+                               int32_t* class_index, bool& is_finite) const;
     size_t chunk_rows(size_t row_bytes, size_t number_bytes) const;
+    ptrdiff_t run_exact(const Rows& rows, const char* table, size_t size, char* out,
+                        size_t n_threads) const;
 
-    const Maps& maps_;
-    const Maps* pairs_;
+    const Maps* maps_ = nullptr;  // null: exact sums alone
+    const Maps* pairs_ = nullptr;
+    const ExactSums* exact_ = nullptr;
     Rule rule_;
     TieBreaker tie_breaker_;
+    double fallback_margin_ = 0;
     int max_exponent_;
     double limit_;
 };
@@ -75,9 +87,14 @@ public:
     int32_t classify(const Rows& row);
 
 private:
+    template <class Real>
+    void classify_by_map(const Rows& row, ThreadClassifier<Real>& thread,
+                         int32_t* class_index) const;
+
     const Classifier& classifier_;
     std::unique_ptr<ThreadClassifier<float>> float32_;
     std::unique_ptr<ThreadClassifier<double>> float64_;
+    std::unique_ptr<ExactThread> exact_;
 };
 
 }  // namespace limes

@@ -38,6 +38,12 @@ inline double work_per_row(const SumsJob& job) {
     return double(job.vectors.n_columns) * double(products);
 }
 
+template <class Real>
+double work_per_row(const ExactJob<Real>& job) {
+    // An exponential and the weights of a vector cost as much as some ten multiply-adds.
+    return double(job.model->vectors.n_columns) * double(job.model->transform.n_terms + 10);
+}
+
 // Number of threads that pays for so many multiply-adds.
 inline size_t worthwhile_threads(double work, size_t n_threads) {
     const double limit = work / min_work_per_thread;

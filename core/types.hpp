@@ -1,6 +1,6 @@
 // Plain structures that the SIMD levels and their callers share.
 //
-// The files of a SIMD level (predict.cpp, kernel_sums.cpp, trainer.cpp) are compiled once for each
+// The files of a SIMD level (predict.cpp, kernel_sums.cpp, exact_sums.cpp, trainer.cpp) are compiled once for each
 // level, with LIMES_SIMD_LEVEL as its name. They must not emit inline functions that another level
 // could end up running: neither this header nor those that they include use the C++ library, and
 // all their functions have internal linkage.
@@ -178,6 +178,85 @@ struct SumsKernel {
     void (*run)(const SumsJob&, size_t first, size_t last, double* workspace);
 };
 
+// ---- Sums of kernels that decide the class of a row ----
+
+enum class KernelFunction { gaussian, polynomial, sigmoid, linear };
+
+// From a row as the caller holds it to the terms of the products, in float64:
+// (x - shift)[columns] * scale - center, or (x - shift) @ matrix - center.
+struct RowTransform {
+    size_t n_features, n_terms;
+    const double* shift;     // [feature]; null: neither shift nor scale nor matrix
+    const int32_t* columns;  // [term]: its feature; null with a matrix
+    const double* scale;     // [term]
+    const double* matrix;    // [feature][term]; null with columns
+    const double* center;    // [term]
+};
+
+// Blocks of vectors of one class, and the sums that they add to.
+struct ExactSegment {
+    size_t first_block, n_blocks;
+    size_t first_slot, n_slots;
+};
+
+// Vectors and weights of one precision. The exponent of a Gaussian is
+//   2 c z.s - c |s|^2 - c |z|^2,   c = gamma, or gamma / log 2 in float32,
+// the argument of the other kernels gamma z.s + coef0. All weights of a slot have one sign, so that
+// its sum is also the sum of the magnitudes of its terms, to which its error is proportional.
+template <class Real>
+struct ExactModel {
+    RowTransform transform;
+    KernelFunction function;
+    bool is_density;  // logarithms of sums of exponentials, one for each class
+    bool breaks_ties;  // a tie of votes is uncertain
+    int degree;
+    size_t n_padded;       // terms, rounded up to whole vectors
+    double square_factor;  // c
+    Panels<Real> vectors;  // whole blocks, each of one segment; linear: a function for each value
+    size_t n_segments;
+    const ExactSegment* segments;
+    const uint32_t* entry_starts;  // [block + 1]: the slots in which a block has weights
+    const uint32_t* entry_slots;   // [entry]: slot of the segment
+    const Real* weights;           // [entry][vector of the block], 0 or more
+    const uint32_t* slot_values;   // [slot]: the value that its sum belongs to
+    const Real* slot_signs;        // [slot]: 1 or -1
+    size_t max_slots;              // of a segment
+    size_t n_classes, n_values;    // a value for each pair of classes, or for each class
+    const Real* intercepts;        // [value]: subtracted from the sums
+    // The error of a value is at most  relative * (sum of the magnitudes of its terms) + absolute,
+    // relative = error[0] + error[1] |z| + error[2] |z|^2; above max_error nothing is certain.
+    double error[3], max_error;
+    const Real* absolute_errors;  // [value]
+    // Beyond a distance of far_distance from the centre, all Gaussians count as 0.
+    double far_distance;
+    const double* magnitudes;  // [value]: other kernels, the sum of the magnitudes of the weights
+    double longest, coef0;     // the longest vector: the kernel is at most
+    double gamma;              // (gamma |z| longest + |coef0|)^degree, or 1, or |z|
+};
+
+// Classes of rows, -1 where the error leaves it open; or values and bounds of their errors. Without
+// bounds, the first value of a row above max_error is NaN.
+template <class Real>
+struct ExactJob {
+    const ExactModel<Real>* model;
+    Rows rows;
+    int32_t* classes;  // [row], or null
+    double* values;    // [row][value]
+    double* errors;    // [row][value], or null
+};
+
+template <class Real>
+struct ExactKernel {
+    Layout layout;
+    size_t (*workspace_size)(const ExactJob<Real>&);
+    void (*run)(const ExactJob<Real>&, size_t first, size_t last, Real* workspace);
+};
+
+struct ExactKernels {
+    ExactKernel<float> float32;
+    ExactKernel<double> float64;
+};
+
 // ---- Training ----
 
 // Parameters of a map in training, or their gradients. The value of output c at a row x is
@@ -225,6 +304,7 @@ struct SimdLevel {
     const char* name;
     const PredictKernels& predict;
     const SumsKernel& sums;
+    const ExactKernels& exact;
     const Trainer& trainer;
 };
 

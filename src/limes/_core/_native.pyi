@@ -40,12 +40,14 @@ class Maps:
 class Classifier:
     def __init__(
         self,
-        maps: Maps,
+        maps: Maps | None,
         rule: str,
         pairs: Maps | None,
         children: NDArray[Any] | None,
         shortlist: tuple[int, float, float] | None,
         tie_breaker: Callable[[list[float]], int] | None,
+        exact: ExactSums | None,
+        fallback_margin: float,
     ) -> None: ...
     def label(
         self, X: NDArray[Any], table: NDArray[Any], out: NDArray[Any], n_threads: int, /
@@ -115,3 +117,28 @@ class RbfVectors:
     ) -> None: ...
     @property
     def n_features(self) -> int: ...
+
+class ExactSums:
+    def __init__(
+        self,
+        vectors: NDArray[Any],
+        n_support: NDArray[Any],
+        coefficients: NDArray[Any] | None,
+        intercepts: NDArray[Any],
+        kernel: str,
+        gamma: float,
+        degree: int,
+        coef0: float,
+        rule: str,
+        class_order: NDArray[Any] | None,
+        preprocessing: tuple[NDArray[Any], ...] | None,
+        level: str,
+    ) -> None: ...
+    def values(self, X: NDArray[Any], out: NDArray[Any], n_threads: int, /) -> None: ...
+    def count_uncertain(self, X: NDArray[Any], /) -> int: ...
+    @property
+    def n_features(self) -> int: ...
+    @property
+    def n_classes(self) -> int: ...
+    @property
+    def n_values(self) -> int: ...

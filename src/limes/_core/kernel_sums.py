@@ -1,4 +1,4 @@
-"""Sums of Gaussian kernels in the compiled core."""
+"""Sums of kernels in the compiled core: for any weights, and those of a trained classifier."""
 
 from typing import Any
 
@@ -43,6 +43,94 @@ class RbfVectors:
         columns = _plain(weights)[..., None]
         self._native.sums_and_gradients(X, columns, sums, gradients, n_threads)
         return sums[:, 0], gradients
+
+
+class ExactSums:
+    """The sums of kernels of a trained classifier, from which its classes follow.
+
+    An SVM has a value for each pair of classes, positive for the second class; its coefficients
+    and intercepts have LIBSVM's layout and signs. With rule "density", values are
+    log(sum exp(-gamma |x - s|²)) over the vectors of each class, plus `intercepts`.
+
+    Rules: "votes", as LIBSVM counts them; "strict", the second of two classes only above 0;
+    "ties broken", the highest of scikit-learn's one-vs-rest decision function; "density", the
+    highest value. The lowest class among equals wins. `Classifier` applies them.
+
+    `preprocessing` is ``(shift, columns, scale)``, for ``(x - shift)[columns] * scale``, or
+    ``(shift, matrix)``, for ``(x - shift) @ matrix``; rows are given before it. Classes are
+    returned as ``class_order[class]``.
+
+    Examples
+    --------
+    >>> svm = ExactSums([[0.0], [2.0]], [1, 1], [[1.0, -1.0]], [0.0], gamma=0.5)
+    >>> svm.values(np.array([[1.0], [2.0]])).round(4)
+    array([[0.    ],
+           [0.8647]])
+    """
+
+    def __init__(
+        self,
+        vectors: ArrayLike,
+        n_support: ArrayLike,
+        coefficients: ArrayLike | None,
+        intercepts: ArrayLike,
+        *,
+        kernel: str = "rbf",
+        gamma: float = 1.0,
+        degree: int = 3,
+        coef0: float = 0.0,
+        rule: str = "votes",
+        class_order: ArrayLike | None = None,
+        preprocessing: tuple[ArrayLike, ...] | None = None,
+        level: str | None = None,
+    ) -> None:
+        steps = preprocessing
+        if steps is not None:
+            # The second of three parts are indices.
+            steps = tuple(
+                _indices(part) if len(steps) == 3 and i == 1 else _plain(part)
+                for i, part in enumerate(steps)
+            )
+        self._native = _native.ExactSums(
+            _plain(vectors),
+            _indices(n_support),
+            None if coefficients is None else _plain(coefficients),
+            _plain(intercepts),
+            kernel,
+            float(gamma),
+            int(degree),
+            float(coef0),
+            rule,
+            None if class_order is None else _indices(class_order),
+            steps,
+            level or DEFAULT_LEVEL,
+        )
+
+    @property
+    def n_features(self) -> int:
+        """Number of features of a row, before preprocessing."""
+        return self._native.n_features
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return self._native.n_classes
+
+    def values(self, X: Array, *, n_threads: int = 1) -> Array:
+        """Return the values of each row, computed in float64."""
+        shape = np.shape(X)
+        out = np.empty((shape[0] if shape else 0, self._native.n_values))
+        self._native.values(X, out, n_threads)
+        return out
+
+    def count_uncertain(self, X: Array) -> int:
+        """Return the number of rows whose class needs float64, for measurements."""
+        return self._native.count_uncertain(X)
+
+
+def _indices(values: ArrayLike) -> Array:
+    """Return indices or counts as the core reads them."""
+    return np.ascontiguousarray(values, dtype=np.int32)
 
 
 def _plain(values: ArrayLike) -> Array:

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from limes._core import _native
 from limes._core.hardware import DEFAULT_LEVEL
+from limes._core.kernel_sums import ExactSums
 
 Array = NDArray[Any]
 Factors = tuple[Array, Array]
@@ -112,7 +113,7 @@ class Maps:
 
 
 class Classifier:
-    """Maps with a class rule.
+    """Maps with a class rule, exact sums, or a map that leaves ambiguous rows to exact sums.
 
     Rules: "own", the largest value of a single map (with one value, class 1 where it is above
     zero) or the most votes of maps with pairs; "highest", the largest of all values; "coupled",
@@ -120,10 +121,16 @@ class Classifier:
     node; "shortlist" and "coupled shortlist", where a map of all classes selects a few, and their
     pairs vote or are coupled. The lowest class among equals wins.
 
+    ``Classifier(sums)`` classifies by exact sums alone. A single map with the rule "own" may have
+    exact sums as its fallback: they classify the rows whose margin, the difference between the two
+    largest values (twice the magnitude of a single value), is below `fallback_margin`, compared in
+    the precision of the map, and the rows that are out of range.
+
     Notes
     -----
     A row with a number above ``2.0 ** max_exponent``, whose sums could overflow, is multiplied by
-    the power of two that brings it into range. A row with a NaN or an infinity is class 0.
+    the power of two that brings it into range; exact sums take it as it is. A row with a NaN or an
+    infinity is class 0.
 
     Examples
     --------
@@ -134,21 +141,27 @@ class Classifier:
 
     def __init__(
         self,
-        maps: Maps,
+        maps: Maps | ExactSums,
         rule: str = "own",
         *,
         pairs: Maps | None = None,
         children: ArrayLike | None = None,
         shortlist: tuple[int, float, float] | None = None,
         tie_breaker: Callable[[list[float]], int] | None = None,
+        exact: ExactSums | None = None,
+        fallback_margin: float = 0.0,
     ) -> None:
+        if isinstance(maps, ExactSums):
+            exact = maps
         self._native = _native.Classifier(
-            maps._native,
+            maps._native if isinstance(maps, Maps) else None,
             rule,
             None if pairs is None else pairs._native,
             None if children is None else np.ascontiguousarray(children, dtype=np.int32),
             shortlist,
             tie_breaker,
+            None if exact is None else exact._native,
+            float(fallback_margin),
         )
         self._numbers = np.arange(self._native.n_classes)
 

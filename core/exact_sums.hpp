@@ -1,0 +1,644 @@
+// The sums of kernels of a trained classifier, from which its classes follow: packed for a SIMD
+// level, evaluated in float32 and, where rounding could change the class, again in float64.
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "class_rules.hpp"
+#include "packed.hpp"
+#include "parallel.hpp"
+#include "types.hpp"
+
+namespace limes {
+
+// How values become a class.
+enum class ExactRule {
+    votes,        // of the pairs, as LIBSVM counts them: 0 is a vote for the second class
+    strict,       // of one pair, where 0 is the first class
+    ties_broken,  // the highest of scikit-learn's one-vs-rest decision function
+    density       // the highest logarithm of a density
+};
+
+// A trained classifier: arrays of float64, of shapes that the caller has checked.
+struct ExactArrays {
+    KernelFunction function = KernelFunction::gaussian;
+    ExactRule rule = ExactRule::votes;
+    double gamma = 1, coef0 = 0;
+    int degree = 3;
+    size_t n_features = 0, n_terms = 0;  // of a raw row, of a vector
+    std::vector<double> vectors;         // (n_vectors, n_terms), class by class
+    std::vector<size_t> n_support;       // (n_classes): number of vectors of each class
+    std::vector<double> coefficients;  // (n_classes - 1, n_vectors): LIBSVM's sv_coef; not for densities
+    std::vector<double> intercepts;    // (n_values); for densities, logarithms of the priors
+    std::vector<int32_t> class_order;  // (n_classes): the class that is returned for each
+    // See RowTransform; empty where rows are not transformed.
+    std::vector<double> shift, scale, matrix;
+    std::vector<int32_t> columns;
+
+    size_t n_vectors() const { return n_terms ? vectors.size() / n_terms : 0; }
+    size_t n_classes() const { return n_support.size(); }
+    bool is_density() const { return rule == ExactRule::density; }
+    size_t n_values() const { return is_density() ? n_classes() : count_pairs(n_classes()); }
+
+    // The weight of a vector of one class in the pair with another: positive means the second.
+    double weight(size_t vector, size_t own, size_t other) const {
+        return -coefficients[(other > own ? other - 1 : other) * n_vectors() + vector];
+    }
+    size_t value_of(size_t own, size_t other) const {
+        return pair_number(std::min(own, other), std::max(own, other), n_classes());
+    }
+};
+
+// Values of one row by their definition, without any trick that costs digits.
+class ExactDefinition {
+public:
+    explicit ExactDefinition(const ExactArrays& arrays) : arrays_(arrays) {}
+
+    // `terms` is a row after its transformation, not centred.
+    void evaluate(const double* terms, double* values) const {
+        kernels_.resize(arrays_.n_vectors());
+        for (size_t i = 0; i < kernels_.size(); ++i)
+            kernels_[i] = kernel(terms, &arrays_.vectors[i * arrays_.n_terms]);
+        if (arrays_.is_density()) return add_exponentials(values);
+        for (size_t v = 0; v < arrays_.n_values(); ++v) values[v] = -arrays_.intercepts[v];
+        size_t vector = 0;
+        for (size_t own = 0; own < arrays_.n_classes(); ++own)
+            for (const size_t end = vector + arrays_.n_support[own]; vector < end; ++vector)
+                for (size_t other = 0; other < arrays_.n_classes(); ++other)
+                    if (other != own)
+                        values[arrays_.value_of(own, other)] +=
+                            arrays_.weight(vector, own, other) * kernels_[vector];
+    }
+
+private:
+    // The kernel; for densities its logarithm.
+    double kernel(const double* z, const double* s) const {
+        double sums[4] = {};
+        const bool is_gaussian = arrays_.function == KernelFunction::gaussian;
+        for (size_t k = 0; k < arrays_.n_terms; ++k)
+            sums[k % 4] += is_gaussian ? (z[k] - s[k]) * (z[k] - s[k]) : z[k] * s[k];
+        const double sum = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+        const double argument = arrays_.gamma * sum + arrays_.coef0;
+        // With a width of 0, the exponent is 0 for an infinite distance too.
+        const double exponent = -arrays_.gamma * std::min(sum, std::numeric_limits<double>::max());
+        switch (arrays_.function) {
+            case KernelFunction::linear: return sum;
+            case KernelFunction::polynomial: return std::pow(argument, arrays_.degree);
+            case KernelFunction::sigmoid: return std::tanh(argument);
+            default: return arrays_.is_density() ? exponent : std::exp(exponent);
+        }
+    }
+
+    void add_exponentials(double* values) const {
+        size_t first = 0;
+        for (size_t c = 0; c < arrays_.n_classes(); first += arrays_.n_support[c++]) {
+            const size_t last = first + arrays_.n_support[c];
+            double most = -std::numeric_limits<double>::infinity(), sum = 0;
+            for (size_t i = first; i < last; ++i) most = std::max(most, kernels_[i]);
+            for (size_t i = first; i < last; ++i) sum += std::exp(kernels_[i] - most);
+            values[c] = std::isfinite(most) ? std::log(sum) + most + arrays_.intercepts[c] : most;
+        }
+    }
+
+    const ExactArrays& arrays_;
+    mutable std::vector<double> kernels_;
+};
+
+// The vectors of each class in blocks, those with weights in the same pairs together.
+struct ExactBlocks {
+    // A slot is a value with the weights of one sign.
+    struct Slot {
+        size_t value;
+        double sign;
+    };
+    struct Entry {
+        size_t slot;
+        std::vector<size_t> vectors;
+    };
+    std::vector<ExactSegment> segments;
+    std::vector<Slot> slots;
+    std::vector<size_t> vectors;         // [block][vector of the block]; none is `absent`
+    std::vector<uint32_t> entry_starts{0}, entry_slots;
+    std::vector<double> weights;         // [entry][vector of the block]
+    std::vector<double> magnitudes;      // [value]: sum of |weights|
+    size_t max_slots = 0, max_blocks = 0;
+    static constexpr size_t absent = size_t(-1);
+
+    ExactBlocks(const ExactArrays& arrays, size_t block)
+        : magnitudes(arrays.n_values(), 0.0),
+          block_(block) {
+        size_t first = 0;
+        for (size_t c = 0; c < arrays.n_classes(); first += arrays.n_support[c++])
+            if (arrays.n_support[c] > 0) add_class(arrays, c, first);
+    }
+
+private:
+    void add_class(const ExactArrays& arrays, size_t own, size_t first) {
+        std::vector<size_t> members(arrays.n_support[own]);
+        for (size_t i = 0; i < members.size(); ++i) members[i] = first + i;
+        ExactSegment segment{vectors.size() / block_, 0, slots.size(), 0};
+        std::vector<std::pair<size_t, double>> wanted;  // partner and sign of each slot
+        for (size_t other = 0; other < arrays.n_classes() && !arrays.is_density(); ++other)
+            for (double sign : {1.0, -1.0}) {
+                if (other == own) continue;
+                double sum = 0;
+                for (size_t i : members) sum += std::max(0.0, sign * arrays.weight(i, own, other));
+                if (!(sum > 0)) continue;
+                slots.push_back({arrays.value_of(own, other), sign});
+                magnitudes[slots.back().value] += sum;
+                wanted.push_back({other, sign});
+            }
+        segment.n_slots = wanted.size();
+        if (!arrays.is_density()) order_by_slots(arrays, own, wanted, members);
+        segment.n_blocks = round_up(members.size(), block_) / block_;
+        members.resize(segment.n_blocks * block_, absent);
+        for (size_t b = 0; b < members.size(); b += block_)
+            add_block(arrays, own, wanted, &members[b]);
+        max_slots = std::max(max_slots, segment.n_slots);
+        max_blocks = std::max(max_blocks, segment.n_blocks);
+        if (segment.n_blocks > 0) segments.push_back(segment);
+    }
+
+    void add_block(const ExactArrays& arrays, size_t own,
+                   const std::vector<std::pair<size_t, double>>& wanted, const size_t* members) {
+        vectors.insert(vectors.end(), members, members + block_);
+        for (size_t s = 0; s < wanted.size(); ++s) {
+            std::vector<double> numbers(block_, 0.0);
+            for (size_t p = 0; p < block_; ++p)
+                if (members[p] != absent)
+                    numbers[p] = std::max(0.0, wanted[s].second * arrays.weight(members[p], own,
+                                                                                wanted[s].first));
+            if (*std::max_element(numbers.begin(), numbers.end()) == 0) continue;
+            entry_slots.push_back(uint32_t(s));
+            weights.insert(weights.end(), numbers.begin(), numbers.end());
+        }
+        entry_starts.push_back(uint32_t(entry_slots.size()));
+    }
+
+    // Leave out vectors without weight, and order the others so that a block has few slots.
+    static void order_by_slots(const ExactArrays& arrays, size_t own,
+                               const std::vector<std::pair<size_t, double>>& wanted,
+                               std::vector<size_t>& members) {
+        std::vector<std::pair<std::vector<bool>, size_t>> keys;
+        for (size_t i : members) {
+            std::vector<bool> used(wanted.size());
+            bool is_used = false;
+            for (size_t s = 0; s < wanted.size(); ++s) {
+                used[s] = wanted[s].second * arrays.weight(i, own, wanted[s].first) > 0;
+                is_used = is_used || used[s];
+            }
+            if (is_used) keys.push_back({used, i});
+        }
+        std::sort(keys.begin(), keys.end());
+        members.clear();
+        for (const auto& key : keys) members.push_back(key.second);
+    }
+
+    size_t block_;
+};
+
+// Mean of the vectors, subtracted from vectors and rows where the kernel allows it.
+inline std::vector<double> find_center(const ExactArrays& arrays) {
+    std::vector<double> center(arrays.n_terms, 0.0);
+    if (arrays.function != KernelFunction::gaussian) return center;
+    const double n = double(std::max(arrays.n_vectors(), size_t(1)));
+    for (size_t i = 0; i < arrays.vectors.size(); ++i)
+        center[i % arrays.n_terms] += arrays.vectors[i] / n;
+    return center;
+}
+
+// Vectors and weights in float32 or float64.
+template <class Real>
+class PackedExact {
+public:
+    PackedExact(const ExactArrays& arrays, const ExactKernel<Real>& kernel)
+        : kernel_(kernel),
+          center_(find_center(arrays)),
+          columns_(arrays.columns) {
+        const ExactBlocks blocks(arrays, kernel.layout.points);
+        model_.function = arrays.function;
+        model_.is_density = arrays.is_density();
+        model_.breaks_ties = arrays.rule == ExactRule::ties_broken;
+        model_.degree = arrays.degree;
+        model_.coef0 = arrays.coef0;
+        model_.gamma = arrays.gamma;
+        model_.n_padded = round_up(arrays.n_terms, kernel.layout.lanes);
+        model_.n_classes = arrays.n_classes();
+        model_.n_values = arrays.n_values();
+        model_.square_factor = is_gaussian() ? unit * arrays.gamma : 1;
+        pack_transform(arrays);
+        if (arrays.function == KernelFunction::linear)
+            pack_functions(arrays, blocks);
+        else
+            pack_vectors(arrays, blocks);
+        pack_weights(arrays, blocks);
+        bound_errors(arrays, blocks);
+    }
+    PackedExact(const PackedExact&) = delete;
+    PackedExact& operator=(const PackedExact&) = delete;
+
+    const ExactModel<Real>& model() const { return model_; }
+    const ExactKernel<Real>& kernel() const { return kernel_; }
+    // Whether any row can be certain.
+    bool is_useful() const { return model_.error[0] < model_.max_error; }
+
+private:
+    static constexpr bool is_float = sizeof(Real) == sizeof(float);
+    // In float32, exponentials are powers of two.
+    static constexpr double unit = is_float ? 1.4426950408889634 : 1.0;
+
+    bool is_gaussian() const { return model_.function == KernelFunction::gaussian; }
+
+    Real* store(size_t n) {
+        memory_.emplace_back(std::max(n, size_t(1)), Real());
+        return memory_.back().get();
+    }
+
+    void pack_transform(const ExactArrays& arrays) {
+        shift_ = arrays.shift;
+        scale_ = arrays.scale;
+        matrix_ = arrays.matrix;
+        const auto data = [](const auto& array) { return array.empty() ? nullptr : array.data(); };
+        model_.transform = {arrays.n_features, arrays.n_terms, data(shift_),  data(columns_),
+                            data(scale_),      data(matrix_),  center_.data()};
+    }
+
+    void pack_vectors(const ExactArrays& arrays, const ExactBlocks& blocks) {
+        const size_t n = blocks.vectors.size(), points = kernel_.layout.points, d = arrays.n_terms;
+        Real* tiles = store(n * d);
+        Real* biases = store(n);
+        const double factor = is_gaussian() ? 2 * model_.square_factor : arrays.gamma;
+        for (size_t i = 0; i < n; ++i) {
+            double square = 0;
+            for (size_t k = 0; k < d && blocks.vectors[i] != ExactBlocks::absent; ++k) {
+                const double value = arrays.vectors[blocks.vectors[i] * d + k] - center_[k];
+                square += value * value;
+                tiles[(i / points * d + k) * points + i % points] =
+                    Real(-factor * value);
+            }
+            longest_ = std::max(longest_, std::sqrt(square));
+            biases[i] = Real(is_gaussian() ? -model_.square_factor * square
+                                                         : arrays.coef0);
+        }
+        model_.vectors = {n, d, tiles, nullptr, biases};
+        segments_ = blocks.segments;
+    }
+
+    // A linear kernel: one function for each value.
+    void pack_functions(const ExactArrays& arrays, const ExactBlocks&) {
+        const size_t points = kernel_.layout.points, d = arrays.n_terms;
+        const size_t n = round_up(arrays.n_values(), points);
+        std::vector<long double> slopes(arrays.n_values() * d, 0.0L);
+        size_t vector = 0;
+        for (size_t own = 0; own < arrays.n_classes(); ++own)
+            for (const size_t end = vector + arrays.n_support[own]; vector < end; ++vector)
+                for (size_t other = 0; other < arrays.n_classes(); ++other)
+                    for (size_t k = 0; k < d && other != own; ++k)
+                        slopes[arrays.value_of(own, other) * d + k] +=
+                            static_cast<long double>(arrays.weight(vector, own, other)) *
+                            arrays.vectors[vector * d + k];
+        for (size_t i = 0; i < arrays.n_vectors(); ++i) {
+            double square = 0;
+            for (size_t k = 0; k < d; ++k) square += std::pow(arrays.vectors[i * d + k], 2);
+            longest_ = std::max(longest_, std::sqrt(square));
+        }
+        Real* tiles = store(n * d);
+        Real* biases = store(n);
+        for (size_t v = 0; v < arrays.n_values(); ++v) {
+            biases[v] = Real(-arrays.intercepts[v]);
+            for (size_t k = 0; k < d; ++k)
+                tiles[(v / points * d + k) * points + v % points] =
+                    Real(double(-slopes[v * d + k]));
+        }
+        model_.vectors = {arrays.n_values(), d, tiles, nullptr, biases};
+    }
+
+    void pack_weights(const ExactArrays& arrays, const ExactBlocks& blocks) {
+        // In float32 all weights are multiplied by a power of two, to stay in range.
+        double largest = 0;
+        for (double weight : blocks.weights) largest = std::max(largest, weight);
+        if (is_float && largest > 0 && std::isfinite(largest)) shift_exponent_ = -std::ilogb(largest) - 1;
+        Real* weights = store(blocks.weights.size());
+        for (size_t i = 0; i < blocks.weights.size(); ++i)
+            weights[i] = Real(std::ldexp(blocks.weights[i], shift_exponent_));
+        Real* signs = store(blocks.slots.size());
+        for (size_t s = 0; s < blocks.slots.size(); ++s) {
+            signs[s] = Real(blocks.slots[s].sign);
+            slot_values_.push_back(uint32_t(blocks.slots[s].value));
+        }
+        Real* intercepts = store(arrays.n_values());
+        for (size_t v = 0; v < arrays.n_values(); ++v)
+            intercepts[v] = Real(std::ldexp(arrays.intercepts[v], shift_exponent_));
+        entry_starts_ = blocks.entry_starts;
+        entry_slots_ = blocks.entry_slots;
+        model_.n_segments = segments_.size();
+        model_.segments = segments_.data();
+        model_.entry_starts = entry_starts_.data();
+        model_.entry_slots = entry_slots_.data();
+        model_.weights = weights;
+        model_.slot_values = slot_values_.data();
+        model_.slot_signs = signs;
+        model_.max_slots = blocks.max_slots;
+        model_.intercepts = intercepts;
+    }
+
+    // See ExactModel. With u the unit roundoff, S the longest vector and L the derivative of the
+    // logarithm of a kernel by its exponent, the exponent c (2 z.s - |s|^2 - |z|^2) has an error of
+    //   u ((n_terms + 4) (c S^2 + 2 c S |z|) + c |z|^2 + reach),
+    // since no partial sum of the chain of n_terms products exceeds c S^2 + 2 c S |z|; the rounding
+    // of rows, vectors and biases is counted as four more. `reach` bounds the exponents that
+    // matter. Then come the exponential, and a sum over blocks of vectors.
+    void bound_errors(const ExactArrays& arrays, const ExactBlocks& blocks) {
+        const double u = std::numeric_limits<Real>::epsilon() / 2, c = model_.square_factor;
+        const double n = double(arrays.n_terms) + 4, S = longest_ * (1 + 1e-12);
+        const double exponential = is_float ? 2.5e-7 : 1e-15;
+        const double sums = (double(blocks.max_blocks) + double(kernel_.layout.points) + 12) * u;
+        model_.max_error = is_float ? 0.05 : 1e-9;
+        model_.far_distance = std::numeric_limits<double>::infinity();
+        model_.error[0] = exponential + sums;
+        model_.error[1] = model_.error[2] = 0;
+        if (is_gaussian()) {
+            double offset = 0;
+            for (double number : center_) offset += number * number;
+            // Centring is done in float64.
+            offset = 4 * std::sqrt(offset) * std::numeric_limits<double>::epsilon();
+            const double slope = 1.05 / unit, reach = is_float ? 100 : 745;
+            model_.error[0] += slope * (u * (n * c * S * S + reach) + c * S * offset);
+            model_.error[1] = slope * c * (u * n * 2 * S + offset);
+            model_.error[2] = slope * u * c;
+            if (c > 0) model_.far_distance = S + std::sqrt((is_float ? 200 : 800) / c);
+        } else {
+            const double degree = arrays.function == KernelFunction::polynomial ? std::max(arrays.degree, 1) : 1;
+            model_.error[0] += 2 * degree * n * u;
+            if (arrays.function == KernelFunction::sigmoid)
+                model_.error[1] = 2 * n * u * arrays.gamma * S;
+            if (arrays.function == KernelFunction::linear) model_.error[0] += 1e-15;
+        }
+        model_.longest = S;
+        Real* errors = store(arrays.n_values());
+        const double floor = is_float ? std::ldexp(1.0, -99) : 1e-305;
+        for (size_t v = 0; v < arrays.n_values(); ++v) {
+            const double size = std::ldexp(blocks.magnitudes[v], shift_exponent_);
+            const double intercept = std::abs(std::ldexp(arrays.intercepts[v], shift_exponent_));
+            errors[v] = Real(4 * u * intercept + floor * size) ;
+            magnitudes_.push_back(blocks.magnitudes[v] * (arrays.function == KernelFunction::linear ? S : 1));
+        }
+        model_.absolute_errors = errors;
+        model_.magnitudes = magnitudes_.data();
+    }
+
+    const ExactKernel<Real>& kernel_;
+    ExactModel<Real> model_{};
+    std::vector<Aligned<Real>> memory_;
+    std::vector<double> center_, shift_, scale_, matrix_, magnitudes_;
+    std::vector<int32_t> columns_;
+    std::vector<ExactSegment> segments_;
+    std::vector<uint32_t> entry_starts_, entry_slots_, slot_values_;
+    double longest_ = 0;
+    int shift_exponent_ = 0;
+};
+
+class ExactSums {
+public:
+    ExactSums(ExactArrays arrays, const SimdLevel& level)
+        : arrays_(std::move(arrays)),
+          level_(level),
+          float64_(arrays_, level.exact.float64) {
+        if (arrays_.function != KernelFunction::gaussian) return;
+        float32_ = std::make_unique<PackedExact<float>>(arrays_, level.exact.float32);
+        if (!float32_->is_useful()) float32_.reset();
+    }
+
+    const SimdLevel& level() const { return level_; }
+    const ExactArrays& arrays() const { return arrays_; }
+    size_t n_features() const { return arrays_.n_features; }
+    size_t n_classes() const { return arrays_.n_classes(); }
+    size_t n_values() const { return arrays_.n_values(); }
+    const PackedExact<float>* float32() const { return float32_.get(); }
+    const PackedExact<double>& float64() const { return float64_; }
+
+    double work_per_row() const {
+        return limes::work_per_row(ExactJob<double>{&float64_.model(), {}, nullptr, nullptr, nullptr});
+    }
+
+    // The values of each row, in float64: out[row][value].
+    void values(const Rows& rows, double* out, size_t n_threads) const {
+        const ExactJob<double> job{&float64_.model(), rows, nullptr, out, nullptr};
+        run_parallel<double>(float64_.kernel(), job, n_threads);
+        for (size_t r = 0; r < rows.count; ++r)
+            if (std::isnan(out[r * n_values()])) define_values(rows, r, out + r * n_values());
+    }
+
+    // The values of one row by their definition.
+    void define_values(const Rows& rows, size_t row, double* out) const {
+        std::vector<double> raw(n_features()), terms(arrays_.n_terms);
+        for (size_t k = 0; k < raw.size(); ++k) raw[k] = read_number(rows, row, k);
+        transform(raw, terms);
+        ExactDefinition(arrays_).evaluate(terms.data(), out);
+    }
+
+    // The class of a row, or -1 where errors of the values could change it; null: no errors.
+    int32_t decide(const double* values, const double* errors) const {
+        if (arrays_.is_density()) return decide_density(values, errors);
+        const size_t n = n_classes();
+        std::vector<size_t> certain(n, 0), possible(n, 0);
+        for (size_t i = 0, v = 0; i < n; ++i)
+            for (size_t j = i + 1; j < n; ++j, ++v) {
+                const double error = errors ? errors[v] : 0;
+                bool is_first = values[v] < -error, is_second = values[v] > error;
+                if (!errors && arrays_.rule == ExactRule::votes) is_second = !is_first;
+                if (!errors && arrays_.rule != ExactRule::votes) is_first = !is_second;
+                certain[i] += is_first, certain[j] += is_second;
+                possible[i] += !is_second, possible[j] += !is_first;
+            }
+        const size_t best = size_t(argmax(certain.data(), n));
+        bool is_tie = false;
+        for (size_t c = 0; c < n; ++c) {
+            if (c == best) continue;
+            if (possible[c] > certain[best] || (possible[c] == certain[best] && c < best)) return -1;
+            is_tie = is_tie || possible[c] == certain[best];
+        }
+        return is_tie && arrays_.rule == ExactRule::ties_broken
+                   ? break_tie(values, errors, certain)
+                   : int32_t(best);
+    }
+
+    static double read_number(const Rows& rows, size_t row, size_t k) {
+        const char* from =
+            rows.data + ptrdiff_t(row) * rows.row_stride + ptrdiff_t(k) * rows.column_stride;
+        double number;
+        float short_number;
+        if (rows.is_double) {
+            std::memcpy(&number, from, sizeof number);
+            return number;
+        }
+        std::memcpy(&short_number, from, sizeof short_number);
+        return double(short_number);
+    }
+
+private:
+    void transform(const std::vector<double>& raw, std::vector<double>& terms) const {
+        if (arrays_.shift.empty()) {
+            terms = raw;
+        } else if (!arrays_.matrix.empty()) {
+            for (size_t k = 0; k < terms.size(); ++k)
+                for (size_t i = 0; i < raw.size(); ++i)
+                    terms[k] += (raw[i] - arrays_.shift[i]) * arrays_.matrix[i * terms.size() + k];
+        } else {
+            for (size_t k = 0; k < terms.size(); ++k) {
+                const size_t i = size_t(arrays_.columns[k]);
+                terms[k] = (raw[i] - arrays_.shift[i]) * arrays_.scale[k] + 0.0;
+            }
+        }
+    }
+
+    int32_t decide_density(const double* values, const double* errors) const {
+        const int32_t best = argmax(values, n_classes());
+        for (size_t c = 0; c < n_classes() && errors; ++c)
+            if (c != size_t(best) &&
+                !(values[best] - values[c] > errors[size_t(best)] + errors[c]))
+                return -1;
+        return best;
+    }
+
+    // The highest of scikit-learn's one-vs-rest decision function: votes, and below one vote the
+    // sum of the values.
+    int32_t break_tie(const double* values, const double* errors,
+                      const std::vector<size_t>& votes) const {
+        const size_t n = n_classes();
+        std::vector<double> sums(n, 0.0), bounds(n, 0.0);
+        for (size_t i = 0, v = 0; i < n; ++i)
+            for (size_t j = i + 1; j < n; ++j, ++v) {
+                sums[i] -= values[v], sums[j] += values[v];
+                if (errors) bounds[i] += errors[v], bounds[j] += errors[v];
+            }
+        for (size_t c = 0; c < n; ++c)
+            sums[c] = double(votes[c]) + sums[c] / (3 * (std::abs(sums[c]) + 1));
+        const int32_t best = argmax(sums.data(), n);
+        for (size_t c = 0; c < n && errors; ++c)
+            if (c != size_t(best) &&
+                !(sums[size_t(best)] - sums[c] > bounds[size_t(best)] + bounds[c] + 1e-12))
+                return -1;
+        return best;
+    }
+
+    ExactArrays arrays_;
+    const SimdLevel& level_;
+    PackedExact<double> float64_;
+    std::unique_ptr<PackedExact<float>> float32_;
+};
+
+// Classifies the rows of one thread by exact sums.
+class ExactThread {
+public:
+    ExactThread(const ExactSums& sums, size_t max_rows)
+        : sums_(sums),
+          workspace64_(size64()),
+          max_batch_(std::min(max_rows, batch_rows())),
+          values_(max_batch_ * sums.n_values()),
+          errors_(values_.size()) {
+        if (!sums.float32()) return;
+        workspace32_ = std::make_unique<Aligned<float>>(
+            sums.float32()->kernel().workspace_size({&sums.float32()->model(), {}, nullptr, nullptr, nullptr}));
+    }
+
+    // The class of each row; class 0 and, in not_finite(), the number of the first row with a
+    // number that is not finite.
+    void classify(const Rows& rows, int32_t* classes) {
+        first_not_finite_ = rows.count;
+        if (sums_.float32()) {
+            const PackedExact<float>& packed = *sums_.float32();
+            packed.kernel().run({&packed.model(), rows, classes, nullptr, nullptr}, 0, rows.count,
+                                workspace32_->get());
+        } else {
+            std::fill(classes, classes + rows.count, -1);
+        }
+        gather_uncertain(rows, classes);
+        again_.resize(uncertain_.size());
+        const Rows gathered{reinterpret_cast<const char*>(gathered_.data()), uncertain_.size(),
+                            ptrdiff_t(sums_.n_features() * sizeof(double)), sizeof(double), true};
+        classify_in_float64(gathered, again_.data());
+        for (size_t i = 0; i < uncertain_.size(); ++i) classes[uncertain_[i]] = again_[i];
+        const std::vector<int32_t>& order = sums_.arrays().class_order;
+        for (size_t r = 0; r < rows.count && !order.empty(); ++r)
+            classes[r] = order[size_t(classes[r])];
+        if (first_not_finite_ == rows.count) return;
+        for (size_t r : not_finite_) classes[r] = 0;
+    }
+
+    // Of the last call: the first row with a number that is not finite, or the number of rows.
+    size_t first_not_finite() const { return first_not_finite_; }
+    // Of the last call: the number of rows that were summed in float64.
+    size_t n_uncertain() const { return uncertain_.size(); }
+
+private:
+    ExactJob<double> job64() const {
+        return {&sums_.float64().model(), {}, nullptr, nullptr, nullptr};
+    }
+    size_t size64() const { return sums_.float64().kernel().workspace_size(job64()); }
+    // Rows whose values stay in the second-level cache: whole tiles.
+    size_t batch_rows() const {
+        const size_t unit = sums_.float64().kernel().layout.rows;
+        const size_t fit = (size_t(1) << 18) / (2 * sizeof(double) * sums_.n_values()) / unit * unit;
+        return std::min(std::max(fit, unit), size_t(960));
+    }
+
+    void classify_in_float64(const Rows& rows, int32_t* classes) {
+        for (size_t first = 0; first < rows.count; first += max_batch_) {
+            const size_t n = std::min(max_batch_, rows.count - first);
+            ExactJob<double> job = job64();
+            job.rows = {rows.data + ptrdiff_t(first) * rows.row_stride, n, rows.row_stride,
+                        rows.column_stride, rows.is_double};
+            job.values = values_.data();
+            job.errors = errors_.data();
+            sums_.float64().kernel().run(job, 0, n, workspace64_.get());
+            for (size_t r = 0; r < n; ++r) {
+                double* values = values_.data() + r * sums_.n_values();
+                classes[first + r] = sums_.decide(values, errors_.data() + r * sums_.n_values());
+                if (classes[first + r] >= 0) continue;
+                sums_.define_values(job.rows, r, values);
+                classes[first + r] = sums_.decide(values, nullptr);
+            }
+        }
+    }
+
+    // Copy the rows without a class that are finite; the others are not certain either.
+    void gather_uncertain(const Rows& rows, int32_t* classes) {
+        uncertain_.clear();
+        gathered_.clear();
+        not_finite_.clear();
+        for (size_t r = 0; r < rows.count; ++r) {
+            if (classes[r] >= 0) continue;
+            const size_t start = gathered_.size();
+            bool is_finite = true;
+            for (size_t k = 0; k < sums_.n_features(); ++k) {
+                gathered_.push_back(ExactSums::read_number(rows, r, k));
+                is_finite = is_finite && std::isfinite(gathered_.back());
+            }
+            if (is_finite) {
+                uncertain_.push_back(r);
+                continue;
+            }
+            gathered_.resize(start);
+            classes[r] = 0;
+            first_not_finite_ = std::min(first_not_finite_, r);
+            not_finite_.push_back(r);
+        }
+    }
+
+    const ExactSums& sums_;
+    Aligned<double> workspace64_;
+    std::unique_ptr<Aligned<float>> workspace32_;
+    size_t max_batch_;
+    std::vector<double> values_, errors_, gathered_;
+    std::vector<size_t> uncertain_, not_finite_;
+    std::vector<int32_t> again_;
+    size_t first_not_finite_ = 0;
+};
+
+}  // namespace limes
