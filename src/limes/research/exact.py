@@ -38,6 +38,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.svm import SVC
 
+from limes._core import ExactSums
 from limes._typing import Array, Labels
 from limes.atomic import atomic_write
 from limes.classifier import BordersClassifier, accelerate
@@ -486,8 +487,6 @@ def probability_difference(case: Case, *, is_calibrated: bool) -> float | None:
 
 def uncertain_share(svm: TrainedSvm, X: Array) -> float:
     """Return the share of rows that the float32 sums do not decide."""
-    from limes._core import ExactSums
-
     sums = ExactSums(
         svm.vectors,
         svm.n_support,
