@@ -13,7 +13,6 @@ LAYERS = {
     "_typing": 0,
     "atomic": 0,
     "old_names": 0,
-    "quality": 0,
     "scores": 0,
     "subsample": 0,
     "timing": 0,

@@ -25,8 +25,7 @@ from limes.model.file import load_model, save_model
 from limes.model.model import Candidate, Model, is_plain_rows
 from limes.model.schemes import Scheme
 from limes.old_names import refuse_old_name
-from limes.quality import QualityWarning
-from limes.report import ComparedModel, Comparison, compare, pickled_size
+from limes.report import ComparedModel, Comparison, QualityWarning, compare, pickled_size
 from limes.sources.generic import with_feature_names
 from limes.sources.pipelines import unwrap
 

@@ -10,7 +10,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, OneClassSVM
 
 from limes import BordersClassifier
-from limes.export.exact_arrays import pack_sums
+from limes.export.flat_arrays import pack_sums
 from limes.model import Model
 from limes.model.affine import AffineMap
 from limes.model.coupling import class_pairs

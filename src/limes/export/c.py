@@ -10,16 +10,14 @@ from numpy.typing import NDArray
 
 import limes
 from limes.classifier import BordersClassifier
-from limes.export.exact_arrays import (
-    bound_lines,
-    pack_calibration,
-    pack_sums,
-    rounding_bound,
-)
 from limes.export.flat_arrays import (
     Packed,
+    bound_lines,
     pack,
+    pack_calibration,
+    pack_sums,
     resolve_dtype,
+    rounding_bound,
     scheme_to_export,
     unknown_scheme,
 )

@@ -6,15 +6,15 @@ from typing import Any
 import numpy as np
 
 from limes._typing import Array
-from limes.export.exact_arrays import (
+from limes.export.flat_arrays import (
     PackedCalibration,
     PackedSums,
+    Real,
     bound_lines,
     pack_calibration,
     pack_sums,
     rounding_bound,
 )
-from limes.export.flat_arrays import Real
 from limes.export.onnx_graph import (
     INT64,
     Graph,
