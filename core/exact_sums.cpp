@@ -12,15 +12,15 @@ namespace {
 
 template <class Real>
 struct ExactWorkspace {
-    double *raw, *mapped;     // one row: its features, its terms
-    Real *rows, *panel;       // a tile: [row][n_padded], [term][row]
-    Real* squares;            // [row]: c |z|^2
-    Real *common, *random;    // [row]: see ExactModel
-    Real* partial;            // unfinished scores
-    Real *sums, *totals, *lost;  // [slot][row]: of a chain of blocks, of a segment
-    double* slot_totals;         // [slot], of one row
-    Real *values, *magnitudes;  // [value][row]
-    Index<Real> *certain, *possible;  // [class][vector of rows]: votes
+    double *raw, *mapped;            // one row: its features, its terms
+    Real *rows, *panel;              // a tile: [row][n_padded], [term][row]
+    Real* squares;                   // [row]: c |z|^2
+    Real *common, *random;           // [row]: see ExactModel
+    Real* partial;                   // unfinished scores
+    Real *sums, *totals, *lost;      // [slot][row]: of a chain of blocks, of a segment
+    double* slot_totals;             // [slot], of one row
+    Real *values, *magnitudes;       // [value][row]
+    Index<Real>*certain, *possible;  // [class][vector of rows]: votes
     size_t size = 0;
 
     ExactWorkspace(const ExactModel<Real>& model, Real* memory) {
@@ -85,8 +85,7 @@ inline double map_row(const RowTransform& transform, const Rows& rows, size_t ro
             for (size_t k = 0; k < n; ++k) mapped[k] += raw[i] * transform.matrix[i * n + k];
     } else if (transform.shift) {
         for (size_t k = 0; k < n; ++k)
-            mapped[k] =
-                raw[transform.columns[k]] * transform.scale[k] + 0.0 - transform.center[k];
+            mapped[k] = raw[transform.columns[k]] * transform.scale[k] + 0.0 - transform.center[k];
     } else {
         for (size_t k = 0; k < n; ++k) mapped[k] -= transform.center[k];
     }
@@ -107,8 +106,7 @@ inline void prepare_row(const ExactJob<Real>& job, size_t row, size_t place,
     const ExactModel<Real>& model = *job.model;
     const size_t n = model.transform.n_terms;
     Real* to = workspace.rows + place * model.n_padded;
-    const double squared =
-        map_row(model.transform, job.rows, row, workspace.raw, workspace.mapped);
+    const double squared = map_row(model.transform, job.rows, row, workspace.raw, workspace.mapped);
     const double length = square_root(squared);
     // In float32 an infinite length may be that of a row that is not finite.
     const bool is_known = sizeof(Real) == sizeof(double) || squared < infinity<double>;
@@ -122,8 +120,8 @@ inline void prepare_row(const ExactJob<Real>& job, size_t row, size_t place,
     for (size_t k = n; k < model.n_padded; ++k) to[k] = 0;
     const double reach = length > model.typical_length ? length : model.typical_length;
     const double spread = reach * (reach + 2 * length);
-    const double common = model.common_error[0] + model.common_error[1] * spread +
-                          model.common_error[2] * squared;
+    const double common =
+        model.common_error[0] + model.common_error[1] * spread + model.common_error[2] * squared;
     const double random = model.random_error[0] + model.random_error[1] * spread;
     const bool is_useful = common + random < model.max_error;
     workspace.squares[place] = Real(model.square_factor * squared);
@@ -302,8 +300,8 @@ inline void sum_density(const ExactModel<Real>& model, const ExactSegment& segme
                         const Vector<Real> before = load(highest + r * lanes<Real>);
                         Vector<Real> most = before;
                         for (size_t p = 0; p < block; ++p) most = max(scores.at[r][p], most);
-                        Vector<Real> sum = load(sums + r * lanes<Real>) *
-                                           kernel_exponential(before - most);
+                        Vector<Real> sum =
+                            load(sums + r * lanes<Real>) * kernel_exponential(before - most);
                         for (size_t p = 0; p < block; ++p)
                             sum += kernel_exponential(scores.at[r][p] - most);
                         store(highest + r * lanes<Real>, most);
@@ -320,8 +318,7 @@ template <class Real>
 inline void sum_densities(const ExactModel<Real>& model, ExactWorkspace<Real>& workspace) {
     for (size_t i = 0; i < model.n_values * tile_rows<Real>; ++i)
         workspace.values[i] = -infinity<Real>;
-    for (size_t s = 0; s < model.n_segments; ++s)
-        sum_density(model, model.segments[s], workspace);
+    for (size_t s = 0; s < model.n_segments; ++s) sum_density(model, model.segments[s], workspace);
 }
 
 inline double error_of_density(const ExactModel<float>& model, size_t value, float relative) {
@@ -388,14 +385,13 @@ inline void count_votes(const ExactModel<Real>& model, ExactWorkspace<Real>& wor
             const Vector<Real> absolute = broadcast(model.absolute_errors[v]);
             for (size_t r = 0; r < row_vectors; ++r) {
                 const size_t place = v * height + r * lanes<Real>;
-                const Vector<Real> error =
-                    (load(workspace.common + r * lanes<Real>) +
-                     load(workspace.random + r * lanes<Real>)) *
-                        load(workspace.magnitudes + place) +
-                    absolute;
+                const Vector<Real> error = (load(workspace.common + r * lanes<Real>) +
+                                            load(workspace.random + r * lanes<Real>)) *
+                                               load(workspace.magnitudes + place) +
+                                           absolute;
                 const Vector<Real> value = load(workspace.values + place);
                 // A comparison that holds is -1; with a NaN it is 0.
-                const Index<Real> first = value < -error, second = value > error;
+                const Index<Real> first = value<-error, second = value> error;
                 certain[i * row_vectors + r] -= first;
                 certain[j * row_vectors + r] -= second;
                 possible[i * row_vectors + r] += 1 + second;
@@ -430,7 +426,7 @@ inline int32_t choose_class(const ExactModel<Real>& model, size_t row,
         for (size_t j = i + 1; j < n; ++j, ++v) {
             const Real value = workspace.values[v * step + row];
             const Real error = bound_error(model, v, row, workspace);
-            const bool is_first = value < -error, is_second = value > error;
+            const bool is_first = value<-error, is_second = value> error;
             certain[i * step] += is_first, certain[j * step] += is_second;
             possible[i * step] += !is_second, possible[j * step] += !is_first;
         }
@@ -501,8 +497,7 @@ inline void write_values(const ExactJob<Real>& job, size_t first, size_t n,
         double* errors = job.errors + (first + r) * n_values;
         if (model.is_density) {
             const Real relative = workspace.common[r] + workspace.random[r];
-            for (size_t v = 0; v < n_values; ++v)
-                errors[v] = error_of_density(model, v, relative);
+            for (size_t v = 0; v < n_values; ++v) errors[v] = error_of_density(model, v, relative);
             continue;
         }
         const double bound = is_gaussian ? 0 : double(kernel_bound(model, r, workspace));
@@ -537,8 +532,8 @@ inline void row_kernels(const ExactModel<Real>& model, size_t first,
     const Real* tiles = model.vectors.tiles + first * block * n_terms;
     BlockVector<Real> scores[n_blocks];
     for (size_t b = 0; b < n_blocks; ++b)
-        scores[b] = *reinterpret_cast<const BlockVector<Real>*>(model.vectors.biases +
-                                                                (first + b) * block);
+        scores[b] =
+            *reinterpret_cast<const BlockVector<Real>*>(model.vectors.biases + (first + b) * block);
     for (size_t k = 0; k < n_terms; ++k)
 #pragma GCC unroll 8
         for (size_t b = 0; b < n_blocks; ++b)

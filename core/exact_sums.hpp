@@ -33,7 +33,8 @@ struct ExactArrays {
     size_t n_features = 0, n_terms = 0;  // of a raw row, of a vector
     std::vector<double> vectors;         // (n_vectors, n_terms), class by class
     std::vector<size_t> n_support;       // (n_classes): number of vectors of each class
-    std::vector<double> coefficients;  // (n_classes - 1, n_vectors): LIBSVM's sv_coef; not for densities
+    std::vector<double>
+        coefficients;  // (n_classes - 1, n_vectors): LIBSVM's sv_coef; not for densities
     std::vector<double> intercepts;    // (n_values); for densities, logarithms of the priors
     std::vector<int32_t> class_order;  // (n_classes): the class that is returned for each
     // See RowTransform; empty where rows are not transformed.
@@ -177,8 +178,7 @@ private:
                 members.push_back(
                     {i, std::vector<double>(is_density ? 0 : arrays.n_classes(), 0.0), 0});
             for (size_t other = 0; other < members.back().weights.size(); ++other)
-                if (other != own)
-                    members.back().weights[other] += arrays.weight(i, own, other);
+                if (other != own) members.back().weights[other] += arrays.weight(i, own, other);
         }
         return members;
     }
@@ -536,7 +536,8 @@ public:
     const PackedExact<double>& float64() const { return *float64_; }
 
     double work_per_row() const {
-        return limes::work_per_row(ExactJob<double>{&float64_->model(), {}, nullptr, nullptr, nullptr});
+        return limes::work_per_row(
+            ExactJob<double>{&float64_->model(), {}, nullptr, nullptr, nullptr});
     }
 
     // The values of each row, in float64: out[row][value].
@@ -581,7 +582,7 @@ public:
         for (size_t i = 0, v = 0; i < n; ++i)
             for (size_t j = i + 1; j < n; ++j, ++v) {
                 const double error = errors ? errors[v] : 0;
-                bool is_first = values[v] < -error, is_second = values[v] > error;
+                bool is_first = values[v]<-error, is_second = values[v]> error;
                 if (!errors && arrays_.rule == ExactRule::votes) is_second = !is_first;
                 if (!errors && arrays_.rule != ExactRule::votes) is_first = !is_second;
                 certain[i] += is_first, certain[j] += is_second;
@@ -591,12 +592,12 @@ public:
         bool is_tie = false;
         for (size_t c = 0; c < n; ++c) {
             if (c == best) continue;
-            if (possible[c] > certain[best] || (possible[c] == certain[best] && c < best)) return -1;
+            if (possible[c] > certain[best] || (possible[c] == certain[best] && c < best))
+                return -1;
             is_tie = is_tie || possible[c] == certain[best];
         }
-        return is_tie && arrays_.rule == ExactRule::ties_broken
-                   ? break_tie(values, errors, certain)
-                   : int32_t(best);
+        return is_tie && arrays_.rule == ExactRule::ties_broken ? break_tie(values, errors, certain)
+                                                                : int32_t(best);
     }
 
     static double read_number(const Rows& rows, size_t row, size_t k) {
@@ -631,8 +632,7 @@ private:
     int32_t decide_density(const double* values, const double* errors) const {
         const int32_t best = argmax(values, n_classes());
         for (size_t c = 0; c < n_classes() && errors; ++c)
-            if (c != size_t(best) &&
-                !(values[best] - values[c] > errors[size_t(best)] + errors[c]))
+            if (c != size_t(best) && !(values[best] - values[c] > errors[size_t(best)] + errors[c]))
                 return -1;
         return best;
     }
@@ -674,8 +674,8 @@ public:
           values_(max_batch_ * sums.n_values()),
           errors_(values_.size()) {
         if (!sums.float32()) return;
-        workspace32_ = std::make_unique<Aligned<float>>(
-            sums.float32()->kernel().workspace_size({&sums.float32()->model(), {}, nullptr, nullptr, nullptr}));
+        workspace32_ = std::make_unique<Aligned<float>>(sums.float32()->kernel().workspace_size(
+            {&sums.float32()->model(), {}, nullptr, nullptr, nullptr}));
     }
 
     // The class of each row; class 0 and, in not_finite(), the number of the first row with a
@@ -715,7 +715,8 @@ private:
     // Rows whose values stay in the second-level cache: whole tiles.
     size_t batch_rows() const {
         const size_t unit = sums_.float64().kernel().layout.rows;
-        const size_t fit = (size_t(1) << 18) / (2 * sizeof(double) * sums_.n_values()) / unit * unit;
+        const size_t fit =
+            (size_t(1) << 18) / (2 * sizeof(double) * sums_.n_values()) / unit * unit;
         return std::min(std::max(fit, unit), size_t(960));
     }
 

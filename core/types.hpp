@@ -1,9 +1,9 @@
 // Plain structures that the SIMD levels and their callers share.
 //
-// The files of a SIMD level (predict.cpp, kernel_sums.cpp, exact_sums.cpp, trainer.cpp) are compiled once for each
-// level, with LIMES_SIMD_LEVEL as its name. They must not emit inline functions that another level
-// could end up running: neither this header nor those that they include use the C++ library, and
-// all their functions have internal linkage.
+// The files of a SIMD level (predict.cpp, kernel_sums.cpp, exact_sums.cpp, trainer.cpp) are
+// compiled once for each level, with LIMES_SIMD_LEVEL as its name. They must not emit inline
+// functions that another level could end up running: neither this header nor those that they
+// include use the C++ library, and all their functions have internal linkage.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -213,7 +213,7 @@ template <class Real>
 struct ExactModel {
     RowTransform transform;
     KernelFunction function;
-    bool is_density;  // logarithms of sums of exponentials, one for each class
+    bool is_density;   // logarithms of sums of exponentials, one for each class
     bool breaks_ties;  // a tie of votes is uncertain
     int degree;
     size_t n_padded;       // terms, rounded up to whole vectors
