@@ -264,8 +264,9 @@ inline std::vector<double> find_center(const ExactArrays& arrays) {
     std::vector<double> center(arrays.n_terms, 0.0);
     if (arrays.function != KernelFunction::gaussian) return center;
     const double n = double(std::max(arrays.n_vectors(), size_t(1)));
-    for (size_t i = 0; i < arrays.vectors.size(); ++i)
-        center[i % arrays.n_terms] += arrays.vectors[i] / n;
+    for (size_t i = 0; i < arrays.n_vectors(); ++i)
+        for (size_t k = 0; k < arrays.n_terms; ++k)
+            center[k] += arrays.vectors[i * arrays.n_terms + k] / n;
     return center;
 }
 
@@ -322,12 +323,22 @@ private:
     }
 
     void pack_transform(const ExactArrays& arrays) {
+        const size_t n = arrays.n_terms, width = round_up(n, 16);
         shift_ = arrays.shift;
         scale_ = arrays.scale;
-        matrix_ = arrays.matrix;
+        const auto store_double = [&](size_t size) {
+            doubles_.emplace_back(size, 0.0);
+            return doubles_.back().get();
+        };
+        double* center = store_double(width);
+        std::copy(center_.begin(), center_.end(), center);
+        double* matrix = nullptr;
+        if (!arrays.matrix.empty()) matrix = store_double(arrays.n_features * width);
+        for (size_t i = 0; i < arrays.matrix.size(); ++i)
+            matrix[i / n * width + i % n] = arrays.matrix[i];
         const auto data = [](const auto& array) { return array.empty() ? nullptr : array.data(); };
-        model_.transform = {arrays.n_features, arrays.n_terms, data(shift_),  data(columns_),
-                            data(scale_),      data(matrix_),  center_.data()};
+        model_.transform = {arrays.n_features, n,      width, data(shift_), data(columns_),
+                            data(scale_),      matrix, center};
     }
 
     void pack_vectors(const ExactArrays& arrays, const ExactBlocks& blocks) {
@@ -507,7 +518,8 @@ private:
     const ExactKernel<Real>& kernel_;
     ExactModel<Real> model_{};
     std::vector<Aligned<Real>> memory_;
-    std::vector<double> center_, shift_, scale_, matrix_, magnitudes_;
+    std::vector<Aligned<double>> doubles_;
+    std::vector<double> center_, shift_, scale_, magnitudes_;
     std::vector<int32_t> columns_;
     std::vector<ExactSegment> segments_;
     std::vector<uint32_t> entry_starts_, entry_slots_, slot_values_;

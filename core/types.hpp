@@ -186,11 +186,12 @@ enum class KernelFunction { gaussian, polynomial, sigmoid, linear };
 // (x - shift)[columns] * scale - center, or (x - shift) @ matrix - center.
 struct RowTransform {
     size_t n_features, n_terms;
+    size_t width;            // n_terms, rounded up to a multiple of 16
     const double* shift;     // [feature]; null: neither shift nor scale nor matrix
     const int32_t* columns;  // [term]: its feature; null with a matrix
     const double* scale;     // [term]
-    const double* matrix;    // [feature][term]; null with columns
-    const double* center;    // [term]
+    const double* matrix;    // [feature][width]; null with columns
+    const double* center;    // [width]
 };
 
 // Blocks of vectors whose sums are added one after another: of a segment of at most
