@@ -167,7 +167,7 @@ def test_ties_are_broken_by_the_decision_function(level):
         sums[:, first] -= values[:, place]
         sums[:, second] += values[:, place]
     is_tied = np.sum(votes == votes.max(axis=1, keepdims=True), axis=1) > 1
-    assert 5 < is_tied.sum()
+    assert is_tied.sum() > 5
     expected = np.argmax(votes + sums / (3 * (np.abs(sums) + 1)), axis=1)
     broken = Classifier(exact_sums(svm, rule="ties broken", level=level)).classify(rows)
     assert_array_equal(broken, expected)
