@@ -96,9 +96,8 @@ public:
           pairs_(pairs),
           tie_breaker_(tie_breaker),
           exact_(exact),
-          classifier_(exact.is_none()
-                          ? make(maps, rule, pairs, children, shortlist, tie_breaker)
-                          : make_exact(maps, rule, exact, fallback_margin)) {}
+          classifier_(exact.is_none() ? make(maps, rule, pairs, children, shortlist, tie_breaker)
+                                      : make_exact(maps, rule, exact, fallback_margin)) {}
 
     const Classifier& get() const { return classifier_; }
     size_t n_classes() const { return classifier_.n_classes(); }
@@ -277,8 +276,7 @@ void bind_classifier(nb::module_& m) {
         .def(nb::init<nb::object, const std::string&, nb::object, nb::object, nb::object,
                       nb::object, nb::object, double>(),
              "maps"_a.none(), "rule"_a, "pairs"_a.none(), "children"_a.none(), "shortlist"_a.none(),
-             "tie_breaker"_a.none(), "exact"_a.none() = nb::none(),
-             "fallback_margin"_a = 0.0)
+             "tie_breaker"_a.none(), "exact"_a.none() = nb::none(), "fallback_margin"_a = 0.0)
         .def("label", &BoundClassifier::label, "X"_a.none(), "table"_a.none(), "out"_a.none(),
              "n_threads"_a)
         .def("first_out_of_range", &BoundClassifier::first_out_of_range, "X"_a.none())

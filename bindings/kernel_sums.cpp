@@ -102,8 +102,8 @@ KernelFunction read_kernel(const std::string& name) {
     if (name == "poly") return KernelFunction::polynomial;
     if (name == "sigmoid") return KernelFunction::sigmoid;
     if (name == "linear") return KernelFunction::linear;
-    throw std::invalid_argument(
-        "kernel must be one of 'linear', 'poly', 'rbf', 'sigmoid', got '" + name + "'");
+    throw std::invalid_argument("kernel must be one of 'linear', 'poly', 'rbf', 'sigmoid', got '" +
+                                name + "'");
 }
 
 ExactRule read_exact_rule(const std::string& name) {
@@ -182,8 +182,8 @@ ExactArrays read_exact(nb::handle vectors, nb::handle n_support, nb::handle coef
                           std::to_string(sum));
     read_constants(gamma, degree, coef0, arrays);
     if (!arrays.is_density())
-        arrays.coefficients =
-            read_finite(ArrayView(coefficients, "coefficients"), {arrays.n_classes() - 1, n_vectors});
+        arrays.coefficients = read_finite(ArrayView(coefficients, "coefficients"),
+                                          {arrays.n_classes() - 1, n_vectors});
     const ArrayView constants(intercepts, "intercepts");
     arrays.intercepts = arrays.is_density() ? read_doubles(constants, {arrays.n_values()})
                                             : read_finite(constants, {arrays.n_values()});

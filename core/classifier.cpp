@@ -447,7 +447,7 @@ ptrdiff_t Classifier::label(const Rows& rows, const char* table, size_t size, ch
                             size_t n_threads) const {
     if (!maps_) return run_exact(rows, table, size, out, n_threads);
     return maps_->is_double() ? run<double>(rows, table, size, out, n_threads)
-                             : run<float>(rows, table, size, out, n_threads);
+                              : run<float>(rows, table, size, out, n_threads);
 }
 
 ptrdiff_t Classifier::first_out_of_range(const Rows& rows) const {

@@ -10,24 +10,30 @@
 namespace limes {
 namespace {
 
+// Rows that are transformed together, and vectors of terms that a product with a matrix fills.
+constexpr size_t matrix_rows = row_vectors * block / 4, matrix_vectors = 2;
+
 template <class Real>
 struct ExactWorkspace {
-    double *raw, *mapped;     // one row: its features, its terms
-    Real *rows, *panel;       // a tile: [row][n_padded], [term][row]
-    Real* squares;            // [row]: c |z|^2
-    Real *common, *random;    // [row]: see ExactModel
-    Real* partial;            // unfinished scores
-    Real *sums, *totals, *lost;  // [slot][row]: of a chain of blocks, of a segment
-    double* slot_totals;         // [slot], of one row
-    Real *values, *magnitudes;  // [value][row]
-    Index<Real> *certain, *possible;  // [class][vector of rows]: votes
+    double *raw, *mapped;            // rows to transform: features, terms
+    double* lengths;                 // [row]: squared
+    Real *rows, *panel;              // a tile: [row][n_padded], [term][row]
+    Real* squares;                   // [row]: c |z|^2
+    Real *common, *random;           // [row]: see ExactModel
+    Real* partial;                   // unfinished scores
+    Real *sums, *totals, *lost;      // [slot][row]: of a chain of blocks, of a segment
+    double* slot_totals;             // [slot], of one row
+    Real *values, *magnitudes;       // [value][row]
+    Index<Real>*certain, *possible;  // [class][vector of rows]: votes
     size_t size = 0;
 
     ExactWorkspace(const ExactModel<Real>& model, Real* memory) {
         constexpr size_t height = tile_rows<Real>;
         const size_t n_values = round_up(model.n_values, block);
-        raw = allocate<double>(memory, model.transform.n_features);
-        mapped = allocate<double>(memory, model.transform.n_terms);
+        const RowTransform& transform = model.transform;
+        raw = allocate<double>(memory, transform.shift ? matrix_rows * transform.n_features : 0);
+        mapped = allocate<double>(memory, transform.shift ? matrix_rows * transform.width : 0);
+        lengths = allocate<double>(memory, height);
         rows = allocate<Real>(memory, height * model.n_padded);
         panel = allocate<Real>(memory, height * model.n_padded);
         squares = allocate<Real>(memory, height);
@@ -55,87 +61,170 @@ private:
 
 // ---- Rows ----
 
-template <class Value>
-inline void read_values(const char* from, ptrdiff_t stride, size_t n, double* to) {
+// Call take(k, number) with n numbers, eight at a time where they are contiguous.
+template <class Value, class Take>
+__attribute__((always_inline)) inline void visit_values(const char* from, ptrdiff_t stride,
+                                                        size_t n, Take take) {
     using Pointer = const Unaligned<Value>*;
+    size_t k = 0;
     if (stride == ptrdiff_t(sizeof(Value))) {
         const Pointer values = reinterpret_cast<Pointer>(from);
-        for (size_t k = 0; k < n; ++k) to[k] = double(values[k].value);
-    } else {
-        for (size_t k = 0; k < n; ++k, from += stride)
-            to[k] = double(reinterpret_cast<Pointer>(from)->value);
+        for (; k + 8 <= n; k += 8)
+            for (size_t i = 0; i < 8; ++i) take(k + i, i, double(values[k + i].value));
+        from += k * sizeof(Value);
     }
+    for (; k < n; ++k, from += stride) take(k, 0, double(reinterpret_cast<Pointer>(from)->value));
 }
 
-// The terms of a row, and their squared length.
-inline double map_row(const RowTransform& transform, const Rows& rows, size_t row, double* raw,
-                      double* mapped) {
-    const size_t n = transform.n_terms;
-    double* const first = transform.shift ? raw : mapped;
+template <class Take>
+__attribute__((always_inline)) inline void visit_row(const Rows& rows, size_t row, size_t n,
+                                                     Take take) {
     const char* const from = row_start(rows, row);
     if (rows.is_double)
-        read_values<double>(from, rows.column_stride, transform.n_features, first);
+        visit_values<double>(from, rows.column_stride, n, take);
     else
-        read_values<float>(from, rows.column_stride, transform.n_features, first);
-    if (transform.shift)
-        for (size_t k = 0; k < transform.n_features; ++k) raw[k] -= transform.shift[k];
-    if (transform.matrix) {
-        for (size_t k = 0; k < n; ++k) mapped[k] = -transform.center[k];
-        for (size_t i = 0; i < transform.n_features; ++i)
-            for (size_t k = 0; k < n; ++k) mapped[k] += raw[i] * transform.matrix[i * n + k];
-    } else if (transform.shift) {
-        for (size_t k = 0; k < n; ++k)
-            mapped[k] =
-                raw[transform.columns[k]] * transform.scale[k] + 0.0 - transform.center[k];
-    } else {
-        for (size_t k = 0; k < n; ++k) mapped[k] -= transform.center[k];
-    }
-    double sums[4] = {};
-    size_t k = 0;
-    for (; k + 4 <= n; k += 4)
-        for (size_t i = 0; i < 4; ++i) sums[i] += mapped[k + i] * mapped[k + i];
-    for (; k < n; ++k) sums[0] += mapped[k] * mapped[k];
-    // A number that is not finite makes the length a NaN, even in a feature that is left out.
-    for (k = 0; k < transform.n_features && transform.columns; ++k) sums[0] += raw[k] * 0.0;
-    return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+        visit_values<float>(from, rows.column_stride, n, take);
 }
 
-// Write the terms of a row of the tile, zero-padded, and what its length determines.
+inline double add_up(const double* sums) {
+    return ((sums[0] + sums[1]) + (sums[2] + sums[3])) +
+           ((sums[4] + sums[5]) + (sums[6] + sums[7]));
+}
+
+// Write terms in Real; returns their squared length.
 template <class Real>
-inline void prepare_row(const ExactJob<Real>& job, size_t row, size_t place,
-                        ExactWorkspace<Real>& workspace) {
-    const ExactModel<Real>& model = *job.model;
-    const size_t n = model.transform.n_terms;
-    Real* to = workspace.rows + place * model.n_padded;
-    const double squared =
-        map_row(model.transform, job.rows, row, workspace.raw, workspace.mapped);
-    const double length = square_root(squared);
-    // In float32 an infinite length may be that of a row that is not finite.
-    const bool is_known = sizeof(Real) == sizeof(double) || squared < infinity<double>;
-    if (length > model.far_distance && is_known) {
-        __builtin_memset(to, 0, model.n_padded * sizeof(Real));
-        workspace.squares[place] = Real(1e30);
-        workspace.common[place] = workspace.random[place] = 0;
-        return;
+inline double round_terms(const double* terms, size_t n, Real* to) {
+    double sums[8] = {};
+    visit_values<double>(reinterpret_cast<const char*>(terms), sizeof(double), n,
+                         [&](size_t k, size_t i, double value) __attribute__((always_inline)) {
+                             to[k] = Real(value);
+                             sums[i] += value * value;
+                         });
+    return add_up(sums);
+}
+
+// The terms of a row without transformation; returns their squared length.
+template <class Real>
+inline double center_terms(const RowTransform& transform, const Rows& rows, size_t row, Real* to) {
+    double sums[8] = {};
+    visit_row(rows, row, transform.n_terms,
+              [&](size_t k, size_t i, double value) __attribute__((always_inline)) {
+                  const double term = value - transform.center[k];
+                  to[k] = Real(term);
+                  sums[i] += term * term;
+              });
+    return add_up(sums);
+}
+
+// A number that is not finite makes the result a NaN: it would be lost in a feature that is left
+// out.
+inline double shift_features(const RowTransform& transform, const Rows& rows, size_t row,
+                             double* to) {
+    double sums[8] = {};
+    visit_row(rows, row, transform.n_features,
+              [&](size_t k, size_t i, double value) __attribute__((always_inline)) {
+                  to[k] = value - transform.shift[k];
+                  sums[i] += value * 0.0;
+              });
+    return add_up(sums);
+}
+
+// mapped[row][width] = raw[row] @ matrix - center, for matrix_rows rows.
+inline void multiply_rows(const RowTransform& transform, const double* raw, double* mapped) {
+    const size_t n = transform.n_features, width = transform.width;
+    for (size_t k = 0; k < width; k += matrix_vectors * lanes<double>) {
+        Vector<double> sums[matrix_rows][matrix_vectors];
+        for (size_t r = 0; r < matrix_rows; ++r)
+            for (size_t v = 0; v < matrix_vectors; ++v)
+                sums[r][v] = -load(transform.center + k + v * lanes<double>);
+        for (size_t i = 0; i < n; ++i)
+            for (size_t v = 0; v < matrix_vectors; ++v) {
+                const Vector<double> column =
+                    load(transform.matrix + i * width + k + v * lanes<double>);
+                for (size_t r = 0; r < matrix_rows; ++r) sums[r][v] += raw[r * n + i] * column;
+            }
+        for (size_t r = 0; r < matrix_rows; ++r)
+            for (size_t v = 0; v < matrix_vectors; ++v)
+                store(mapped + r * width + k + v * lanes<double>, sums[r][v]);
     }
-    for (size_t k = 0; k < n; ++k) to[k] = Real(workspace.mapped[k]);
-    for (size_t k = n; k < model.n_padded; ++k) to[k] = 0;
-    const double reach = length > model.typical_length ? length : model.typical_length;
-    const double spread = reach * (reach + 2 * length);
-    const double common = model.common_error[0] + model.common_error[1] * spread +
-                          model.common_error[2] * squared;
-    const double random = model.random_error[0] + model.random_error[1] * spread;
-    const bool is_useful = common + random < model.max_error;
-    workspace.squares[place] = Real(model.square_factor * squared);
-    workspace.common[place] = is_useful ? Real(common) : infinity<Real>;
-    workspace.random[place] = is_useful ? Real(random) : infinity<Real>;
+}
+
+// The terms of up to matrix_rows transformed rows, at `place` of the tile.
+template <class Real>
+inline void transform_terms(const ExactJob<Real>& job, size_t first, size_t n, size_t place,
+                            ExactWorkspace<Real>& workspace) {
+    const RowTransform& transform = job.model->transform;
+    const size_t n_features = transform.n_features, width = transform.width;
+    for (size_t r = 0; r < n; ++r)
+        workspace.lengths[place + r] =
+            shift_features(transform, job.rows, first + r, workspace.raw + r * n_features);
+    if (transform.matrix) {
+        multiply_rows(transform, workspace.raw, workspace.mapped);
+    } else {
+        for (size_t r = 0; r < n; ++r)
+            for (size_t k = 0; k < transform.n_terms; ++k)
+                workspace.mapped[r * width + k] =
+                    workspace.raw[r * n_features + size_t(transform.columns[k])] *
+                        transform.scale[k] -
+                    transform.center[k];
+    }
+    for (size_t r = 0; r < n; ++r)
+        workspace.lengths[place + r] +=
+            round_terms(workspace.mapped + r * width, transform.n_terms,
+                        workspace.rows + (place + r) * job.model->n_padded);
+}
+
+// What the squared lengths of n rows determine; rows that are far away become zero.
+template <class Real>
+inline void measure_rows(const ExactModel<Real>& model, size_t n, ExactWorkspace<Real>& workspace) {
+    size_t n_far = 0;
+    for (size_t r = 0; r < n; ++r) {
+        const double squared = workspace.lengths[r], length = square_root(squared);
+        const double reach = length > model.typical_length ? length : model.typical_length;
+        const double spread = reach * (reach + 2 * length);
+        const double common = model.common_error[0] + model.common_error[1] * spread +
+                              model.common_error[2] * squared;
+        const double random = model.random_error[0] + model.random_error[1] * spread;
+        const bool is_useful = common + random < model.max_error;
+        workspace.squares[r] = Real(model.square_factor * squared);
+        workspace.common[r] = is_useful ? Real(common) : infinity<Real>;
+        workspace.random[r] = is_useful ? Real(random) : infinity<Real>;
+        n_far += length > model.far_distance;
+    }
+    for (size_t r = 0; r < n && n_far > 0; ++r) {
+        // In float32 an infinite length may be that of a row that is not finite.
+        const bool is_known =
+            sizeof(Real) == sizeof(double) || workspace.lengths[r] < infinity<double>;
+        if (!(square_root(workspace.lengths[r]) > model.far_distance && is_known)) continue;
+        __builtin_memset(workspace.rows + r * model.n_padded, 0, model.n_padded * sizeof(Real));
+        workspace.squares[r] = Real(1e30);
+        workspace.common[r] = workspace.random[r] = 0;
+    }
+}
+
+// The terms of the rows of a tile, and what their lengths determine. Terms from n_terms on stay
+// zero.
+template <class Real>
+inline void prepare_rows(const ExactJob<Real>& job, size_t first, size_t n,
+                         ExactWorkspace<Real>& workspace) {
+    const ExactModel<Real>& model = *job.model;
+    if (!model.transform.shift) {
+        for (size_t r = 0; r < n; ++r)
+            workspace.lengths[r] = center_terms(model.transform, job.rows, first + r,
+                                                workspace.rows + r * model.n_padded);
+    } else {
+        for (size_t r = 0; r < n; r += matrix_rows)
+            transform_terms(job, first + r, n - r < matrix_rows ? n - r : matrix_rows, r,
+                            workspace);
+    }
+    measure_rows(model, n, workspace);
 }
 
 template <class Real>
 inline void prepare_tile(const ExactJob<Real>& job, size_t first, size_t n,
                          ExactWorkspace<Real>& workspace) {
     const ExactModel<Real>& model = *job.model;
-    for (size_t r = 0; r < n; ++r) prepare_row(job, first + r, r, workspace);
+    prepare_rows(job, first, n, workspace);
     for (size_t r = n; r < tile_rows<Real>; ++r) {
         __builtin_memset(workspace.rows + r * model.n_padded, 0, model.n_padded * sizeof(Real));
         workspace.squares[r] = workspace.common[r] = workspace.random[r] = 0;
@@ -302,8 +391,8 @@ inline void sum_density(const ExactModel<Real>& model, const ExactSegment& segme
                         const Vector<Real> before = load(highest + r * lanes<Real>);
                         Vector<Real> most = before;
                         for (size_t p = 0; p < block; ++p) most = max(scores.at[r][p], most);
-                        Vector<Real> sum = load(sums + r * lanes<Real>) *
-                                           kernel_exponential(before - most);
+                        Vector<Real> sum =
+                            load(sums + r * lanes<Real>) * kernel_exponential(before - most);
                         for (size_t p = 0; p < block; ++p)
                             sum += kernel_exponential(scores.at[r][p] - most);
                         store(highest + r * lanes<Real>, most);
@@ -320,8 +409,7 @@ template <class Real>
 inline void sum_densities(const ExactModel<Real>& model, ExactWorkspace<Real>& workspace) {
     for (size_t i = 0; i < model.n_values * tile_rows<Real>; ++i)
         workspace.values[i] = -infinity<Real>;
-    for (size_t s = 0; s < model.n_segments; ++s)
-        sum_density(model, model.segments[s], workspace);
+    for (size_t s = 0; s < model.n_segments; ++s) sum_density(model, model.segments[s], workspace);
 }
 
 inline double error_of_density(const ExactModel<float>& model, size_t value, float relative) {
@@ -388,14 +476,13 @@ inline void count_votes(const ExactModel<Real>& model, ExactWorkspace<Real>& wor
             const Vector<Real> absolute = broadcast(model.absolute_errors[v]);
             for (size_t r = 0; r < row_vectors; ++r) {
                 const size_t place = v * height + r * lanes<Real>;
-                const Vector<Real> error =
-                    (load(workspace.common + r * lanes<Real>) +
-                     load(workspace.random + r * lanes<Real>)) *
-                        load(workspace.magnitudes + place) +
-                    absolute;
+                const Vector<Real> error = (load(workspace.common + r * lanes<Real>) +
+                                            load(workspace.random + r * lanes<Real>)) *
+                                               load(workspace.magnitudes + place) +
+                                           absolute;
                 const Vector<Real> value = load(workspace.values + place);
                 // A comparison that holds is -1; with a NaN it is 0.
-                const Index<Real> first = value < -error, second = value > error;
+                const Index<Real> first = value<-error, second = value> error;
                 certain[i * row_vectors + r] -= first;
                 certain[j * row_vectors + r] -= second;
                 possible[i * row_vectors + r] += 1 + second;
@@ -430,7 +517,7 @@ inline int32_t choose_class(const ExactModel<Real>& model, size_t row,
         for (size_t j = i + 1; j < n; ++j, ++v) {
             const Real value = workspace.values[v * step + row];
             const Real error = bound_error(model, v, row, workspace);
-            const bool is_first = value < -error, is_second = value > error;
+            const bool is_first = value<-error, is_second = value> error;
             certain[i * step] += is_first, certain[j * step] += is_second;
             possible[i * step] += !is_second, possible[j * step] += !is_first;
         }
@@ -464,9 +551,11 @@ inline void choose_classes(const ExactModel<Real>& model, size_t n,
                 model.breaks_ties ? broadcast(Integer(0)) == 0 : number < best;
             is_open |= (number != best) & ((most > votes) | ((most == votes) & wins_tie));
         }
+        const Index<Real> chosen = is_open ? broadcast(Integer(-1)) : best;
         for (size_t l = 0; l < lanes<Real> && r * lanes<Real> + l < n; ++l) {
+            const int32_t number = int32_t(reinterpret_cast<const Integer*>(&chosen)[l]);
             const size_t row = r * lanes<Real> + l;
-            classes[row] = is_open[l] ? choose_class(model, row, workspace) : int32_t(best[l]);
+            classes[row] = number < 0 ? choose_class(model, row, workspace) : number;
         }
     }
 }
@@ -501,8 +590,7 @@ inline void write_values(const ExactJob<Real>& job, size_t first, size_t n,
         double* errors = job.errors + (first + r) * n_values;
         if (model.is_density) {
             const Real relative = workspace.common[r] + workspace.random[r];
-            for (size_t v = 0; v < n_values; ++v)
-                errors[v] = error_of_density(model, v, relative);
+            for (size_t v = 0; v < n_values; ++v) errors[v] = error_of_density(model, v, relative);
             continue;
         }
         const double bound = is_gaussian ? 0 : double(kernel_bound(model, r, workspace));
@@ -537,8 +625,8 @@ inline void row_kernels(const ExactModel<Real>& model, size_t first,
     const Real* tiles = model.vectors.tiles + first * block * n_terms;
     BlockVector<Real> scores[n_blocks];
     for (size_t b = 0; b < n_blocks; ++b)
-        scores[b] = *reinterpret_cast<const BlockVector<Real>*>(model.vectors.biases +
-                                                                (first + b) * block);
+        scores[b] =
+            *reinterpret_cast<const BlockVector<Real>*>(model.vectors.biases + (first + b) * block);
     for (size_t k = 0; k < n_terms; ++k)
 #pragma GCC unroll 8
         for (size_t b = 0; b < n_blocks; ++b)
@@ -588,7 +676,7 @@ inline void sum_segment_of_row(const ExactModel<Real>& model, const ExactSegment
 template <class Real>
 inline void sum_row(const ExactJob<Real>& job, size_t row, ExactWorkspace<Real>& workspace) {
     const ExactModel<Real>& model = *job.model;
-    prepare_row(job, row, 0, workspace);
+    prepare_rows(job, row, 1, workspace);
     for (size_t v = 0; v < model.n_values; ++v) {
         workspace.values[v * tile_rows<Real>] = -model.intercepts[v];
         workspace.magnitudes[v * tile_rows<Real>] = 0;
@@ -616,6 +704,11 @@ void run_exact(const ExactJob<Real>& job, size_t first, size_t last, Real* memor
     constexpr size_t height = tile_rows<Real>;
     const ExactModel<Real>& model = *job.model;
     ExactWorkspace<Real> workspace(model, memory);
+    const size_t n_numbers = height * model.n_padded;
+    __builtin_memset(workspace.rows, 0, n_numbers * sizeof(Real));
+    if (model.transform.shift)
+        __builtin_memset(workspace.raw, 0,
+                         matrix_rows * model.transform.n_features * sizeof(double));
     // Values without bounds must not depend on how many rows there are.
     const bool may_run_rows = model.function == KernelFunction::gaussian && !model.is_density &&
                               (job.classes || job.errors);

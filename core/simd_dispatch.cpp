@@ -4,13 +4,13 @@
 
 namespace limes {
 
-#define LIMES_LEVEL(name)                       \
-    extern const PredictKernels predict_##name; \
-    extern const SumsKernel sums_##name;        \
-    extern const ExactKernels exact_##name;     \
-    extern const Trainer trainer_##name;        \
+#define LIMES_LEVEL(name)                                                                    \
+    extern const PredictKernels predict_##name;                                              \
+    extern const SumsKernel sums_##name;                                                     \
+    extern const ExactKernels exact_##name;                                                  \
+    extern const Trainer trainer_##name;                                                     \
     static const SimdLevel level_##name = {#name, predict_##name, sums_##name, exact_##name, \
-                                         trainer_##name};
+                                           trainer_##name};
 
 LIMES_LEVEL(generic)
 #if defined(LIMES_X86_LEVELS)

@@ -1,9 +1,9 @@
 // Plain structures that the SIMD levels and their callers share.
 //
-// The files of a SIMD level (predict.cpp, kernel_sums.cpp, exact_sums.cpp, trainer.cpp) are compiled once for each
-// level, with LIMES_SIMD_LEVEL as its name. They must not emit inline functions that another level
-// could end up running: neither this header nor those that they include use the C++ library, and
-// all their functions have internal linkage.
+// The files of a SIMD level (predict.cpp, kernel_sums.cpp, exact_sums.cpp, trainer.cpp) are
+// compiled once for each level, with LIMES_SIMD_LEVEL as its name. They must not emit inline
+// functions that another level could end up running: neither this header nor those that they
+// include use the C++ library, and all their functions have internal linkage.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -186,11 +186,12 @@ enum class KernelFunction { gaussian, polynomial, sigmoid, linear };
 // (x - shift)[columns] * scale - center, or (x - shift) @ matrix - center.
 struct RowTransform {
     size_t n_features, n_terms;
+    size_t width;            // n_terms, rounded up to a multiple of 16
     const double* shift;     // [feature]; null: neither shift nor scale nor matrix
     const int32_t* columns;  // [term]: its feature; null with a matrix
     const double* scale;     // [term]
-    const double* matrix;    // [feature][term]; null with columns
-    const double* center;    // [term]
+    const double* matrix;    // [feature][width]; null with columns
+    const double* center;    // [width]
 };
 
 // Blocks of vectors whose sums are added one after another: of a segment of at most
@@ -213,7 +214,7 @@ template <class Real>
 struct ExactModel {
     RowTransform transform;
     KernelFunction function;
-    bool is_density;  // logarithms of sums of exponentials, one for each class
+    bool is_density;   // logarithms of sums of exponentials, one for each class
     bool breaks_ties;  // a tie of votes is uncertain
     int degree;
     size_t n_padded;       // terms, rounded up to whole vectors

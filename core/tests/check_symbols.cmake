@@ -1,7 +1,7 @@
 # Fail if an object file defines a weak or unique symbol.
 list(LENGTH OBJECTS n_objects)
-if(n_objects LESS 3)
-  message(FATAL_ERROR "expected the three objects of a level, got: ${OBJECTS}")
+if(n_objects LESS 4)
+  message(FATAL_ERROR "expected the four objects of a level, got: ${OBJECTS}")
 endif()
 foreach(object ${OBJECTS})
   execute_process(COMMAND ${NM} --defined-only --demangle ${object}

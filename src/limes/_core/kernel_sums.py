@@ -84,12 +84,13 @@ class ExactSums:
         preprocessing: tuple[ArrayLike, ...] | None = None,
         level: str | None = None,
     ) -> None:
-        steps = preprocessing
-        if steps is not None:
+        steps = None
+        if preprocessing is not None:
             # The second of three parts are indices.
+            has_columns = len(preprocessing) == 3
             steps = tuple(
-                _indices(part) if len(steps) == 3 and i == 1 else _plain(part)
-                for i, part in enumerate(steps)
+                _indices(part) if has_columns and i == 1 else _plain(part)
+                for i, part in enumerate(preprocessing)
             )
         self._native = _native.ExactSums(
             _plain(vectors),
