@@ -88,11 +88,16 @@ private:
             Real margin = std::abs(2 * values[0]);
             classes[r] = values[0] > 0;
             if (n > 1) {
-                const int32_t best = classes[r] = argmax(values, n);
-                Real second = -std::numeric_limits<Real>::infinity();
-                for (size_t c = 0; c < n; ++c)
-                    if (c != size_t(best) && values[c] > second) second = values[c];
-                margin = values[best] - second;
+                // Both in one pass; a NaN makes the margin zero.
+                Real best = values[0], second = -std::numeric_limits<Real>::infinity();
+                int32_t index = 0;
+                for (size_t c = 1; c < n; ++c) {
+                    second = std::max(second, std::min(best, values[c]));
+                    index = values[c] > best ? int32_t(c) : index;
+                    best = std::max(best, values[c]);
+                }
+                classes[r] = index;
+                margin = best - second;
             }
             if (!(margin >= fallback_margin_)) queue(rows, r, classes + r);
         }
@@ -358,9 +363,10 @@ ThreadClassifier<Real> Classifier::thread_classifier(size_t max_rows) const {
 }
 
 // Rows that are checked, evaluated and labelled while they are in the second-level cache; where
-// rows select maps, larger chunks pay, since more rows select the same map.
+// rows select maps or exact sums, larger chunks pay, since more rows select the same ones.
 size_t Classifier::chunk_rows(size_t row_bytes, size_t number_bytes) const {
-    const bool selects = rule_.kind == Rule::Kind::tree || rule_.kind == Rule::Kind::shortlist;
+    const bool selects =
+        rule_.kind == Rule::Kind::tree || rule_.kind == Rule::Kind::shortlist || exact_;
     const size_t max_bytes = selects ? 1 << 20 : 1 << 17;
     const size_t fit = max_bytes / std::max(row_bytes, number_bytes * maps_->n_values());
     return std::min(std::max(fit, size_t(240)), size_t(selects ? 8160 : 4080)) / 240 * 240;
