@@ -42,7 +42,7 @@ class MarginCurve:
 
     def share(self, threshold: float) -> float:
         """Return the weighted share of rows with a margin below a threshold."""
-        return float(self.validation.weights @ (self.margins < threshold))
+        return min(1.0, float(self.validation.weights @ (self.margins < threshold)))
 
     def agreement(self, threshold: float) -> float:
         """Return the agreement with fallback below a threshold."""

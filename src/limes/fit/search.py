@@ -29,6 +29,7 @@ from limes.model.border_map import BorderMap
 from limes.model.exact import ExactScheme, FallbackScheme
 from limes.model.model import Candidate
 from limes.model.schemes import MapScheme, PairwiseScheme, Scheme, SharedScheme
+from limes.report import QualityWarning
 from limes.sources.base import MulticlassSource
 from limes.timing import time_in_turns
 
@@ -586,11 +587,12 @@ class SizeSearch:
         max_cost = self._max_cost(trained, config.max_time_factor)
         goal = CoverageGoal(config.coverage_agreements[0], max_cost)
         n_points = 2 * max(item.candidate.n_borders for item in trained)
+        max_points = max(self.sizes()) if self.options.limits.has_any else self._max_points
         covered, places = self._with_coverage(trained, goal)
         is_reached = any(goal.is_reached_by(covered[place].candidate) for place in places)
         while (
             not is_reached
-            and n_points <= self._max_points
+            and n_points <= max_points
             and self.trainer.untrained_scheme(n_points).cost <= max_cost
         ):
             larger = self._train_and_log(n_points, self.trainer.blend, seed)
@@ -688,7 +690,8 @@ def _warn_if_below(candidate: Candidate, min_agreement: float | None) -> None:
         warnings.warn(
             f"min_agreement={min_agreement!r} is not reached: {candidate.n_borders} border points "
             f"agree with the source on {candidate.agreement:.2%} of rows "
-            f"(± {candidate.agreement_error:.2%}).",
+            f"(± {candidate.agreement_error:.2%}). Give fallback='auto' or more rows.",
+            QualityWarning,
             stacklevel=2,
         )
 
