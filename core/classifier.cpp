@@ -358,9 +358,11 @@ ThreadClassifier<Real> Classifier::thread_classifier(size_t max_rows) const {
 }
 
 // Rows that are checked, evaluated and labelled while they are in the second-level cache; where
-// rows select maps, larger chunks pay, since more rows select the same map.
+// rows select maps, larger chunks pay, since more rows select the same map, and where some are left
+// to exact sums, which take them by the tile.
 size_t Classifier::chunk_rows(size_t row_bytes, size_t number_bytes) const {
-    const bool selects = rule_.kind == Rule::Kind::tree || rule_.kind == Rule::Kind::shortlist;
+    const bool selects =
+        rule_.kind == Rule::Kind::tree || rule_.kind == Rule::Kind::shortlist || exact_;
     const size_t max_bytes = selects ? 1 << 20 : 1 << 17;
     const size_t fit = max_bytes / std::max(row_bytes, number_bytes * maps_->n_values());
     return std::min(std::max(fit, size_t(240)), size_t(selects ? 8160 : 4080)) / 240 * 240;
@@ -402,7 +404,8 @@ ptrdiff_t Classifier::run(const Rows& rows, const char* table, size_t size, char
     if (rows.count == 0) return -1;
     const size_t row_bytes = n_features() * (rows.is_double ? sizeof(double) : sizeof(float));
     // Checking and labelling a row costs as much as some multiply-adds.
-    const double work = work_per_row(maps_->packed(Real()).model()) + 16;
+    double work = work_per_row(maps_->packed(Real()).model()) + 16;
+    if (exact_) work += 0.05 * exact_->work_per_row();  // a few rows are left to them
     n_threads = worthwhile_threads(double(rows.count) * work, std::min(n_threads, rows.count));
     size_t chunk = std::min(chunk_rows(row_bytes, sizeof(Real)), rows.count);
     // Several chunks per thread, so that a thread that starts late does not delay the others.
