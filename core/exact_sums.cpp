@@ -425,6 +425,8 @@ inline int32_t densest_class(const ExactModel<Real>& model, size_t row,
                              const ExactWorkspace<Real>& workspace) {
     const Real* values = workspace.values + row;
     const Real relative = workspace.common[row] + workspace.random[row];
+    // A row that may not be finite is not certain, even of a single class.
+    if (!(relative < infinity<Real>)) return -1;
     size_t best = 0;
     for (size_t c = 1; c < model.n_values; ++c)
         best = values[c * tile_rows<Real>] > values[best * tile_rows<Real>] ? c : best;

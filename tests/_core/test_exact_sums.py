@@ -278,6 +278,14 @@ def test_rows_that_are_not_finite_are_class_0_and_reported(level, preprocessing,
     assert_array_equal(classes, clean)
 
 
+def test_rows_that_are_not_finite_are_reported_with_a_single_class():
+    sums = ExactSums(random_rows(9), [9], None, [0.0], gamma=0.5, rule="density")
+    rows = random_rows(60)
+    rows[[20, 40], 1] = np.nan, np.inf
+    assert Classifier(sums).label(rows, np.arange(1))[1] == 20
+    assert Classifier(sums).label(rows[21:], np.arange(1))[1] == 19
+
+
 def test_no_rows_and_no_vectors():
     sums = exact_sums(random_svm())
     assert sums.values(np.empty((0, N_FEATURES))).shape == (0, 3)
