@@ -425,6 +425,8 @@ inline int32_t densest_class(const ExactModel<Real>& model, size_t row,
                              const ExactWorkspace<Real>& workspace) {
     const Real* values = workspace.values + row;
     const Real relative = workspace.common[row] + workspace.random[row];
+    // A row that may not be finite is not certain, even of a single class.
+    if (!(relative < infinity<Real>)) return -1;
     size_t best = 0;
     for (size_t c = 1; c < model.n_values; ++c)
         best = values[c * tile_rows<Real>] > values[best * tile_rows<Real>] ? c : best;
@@ -585,8 +587,6 @@ inline void write_values(const ExactJob<Real>& job, size_t first, size_t n,
             to[v] = double(workspace.values[v * height + r]);
             if (model.is_density) to[v] -= double(workspace.squares[r]);
         }
-        if (!job.errors && !(workspace.common[r] < infinity<Real>)) to[0] = __builtin_nan("");
-        if (!job.errors) continue;
         double* errors = job.errors + (first + r) * n_values;
         if (model.is_density) {
             const Real relative = workspace.common[r] + workspace.random[r];
@@ -709,9 +709,8 @@ void run_exact(const ExactJob<Real>& job, size_t first, size_t last, Real* memor
     if (model.transform.shift)
         __builtin_memset(workspace.raw, 0,
                          matrix_rows * model.transform.n_features * sizeof(double));
-    // Values without bounds must not depend on how many rows there are.
-    const bool may_run_rows = model.function == KernelFunction::gaussian && !model.is_density &&
-                              (job.classes || job.errors);
+    const bool may_run_rows =
+        model.function == KernelFunction::gaussian && !model.is_density && !job.by_tiles;
     while (first < last) {
         const size_t left = last - first, n = left < height ? left : height;
         if (may_run_rows && n < min_tile_rows<Real>) {

@@ -552,12 +552,22 @@ public:
             ExactJob<double>{&float64_->model(), {}, nullptr, nullptr, nullptr});
     }
 
-    // The values of each row, in float64: out[row][value].
+    // The values of each row, in float64: out[row][value]. Where rounding could change a sign, they
+    // are those of the definition, so that the classes are those that the values give.
     void values(const Rows& rows, double* out, size_t n_threads) const {
-        const ExactJob<double> job{&float64_->model(), rows, nullptr, out, nullptr};
-        run_parallel<double>(float64_->kernel(), job, n_threads);
-        for (size_t r = 0; r < rows.count; ++r)
-            if (std::isnan(out[r * n_values()])) define_values(rows, r, out + r * n_values());
+        constexpr size_t max_errors = size_t(1) << 22;
+        const size_t n = n_values(), most = std::max(max_errors / n, size_t(1024));
+        std::vector<double> errors(std::min(most, rows.count) * n);
+        for (size_t first = 0; first < rows.count; first += most, out += most * n) {
+            const Rows some{rows.data + ptrdiff_t(first) * rows.row_stride,
+                            std::min(most, rows.count - first), rows.row_stride, rows.column_stride,
+                            rows.is_double};
+            ExactJob<double> job{&float64_->model(), some, nullptr, out, errors.data()};
+            job.by_tiles = true;
+            run_parallel<double>(float64_->kernel(), job, n_threads);
+            for (size_t r = 0; r < some.count; ++r)
+                if (!is_accurate(out + r * n, &errors[r * n])) define_values(some, r, out + r * n);
+        }
     }
 
     // For each row, the largest error of a float32 value as a multiple of its bound; 0 without
@@ -626,6 +636,16 @@ public:
     }
 
 private:
+    // Whether no sign, or order of densities, can change by the errors.
+    bool is_accurate(const double* values, const double* errors) const {
+        if (arrays_.is_density()) return decide_density(values, errors) >= 0;
+        for (size_t v = 0; v < n_values(); ++v) {
+            const bool is_sure = std::abs(values[v]) > errors[v];
+            if (!is_sure && !(values[v] == 0 && errors[v] == 0)) return false;
+        }
+        return true;
+    }
+
     void transform(const std::vector<double>& raw, std::vector<double>& terms) const {
         if (arrays_.shift.empty()) {
             terms = raw;

@@ -246,15 +246,16 @@ struct ExactModel {
     double gamma;              // (gamma |z| longest + |coef0|)^degree, or 1, or |z|
 };
 
-// Classes of rows, -1 where the error leaves it open; or values and bounds of their errors. Without
-// bounds, the first value of a row above max_error is NaN.
+// Classes of rows, -1 where the error leaves it open; or values and bounds of their errors.
 template <class Real>
 struct ExactJob {
     const ExactModel<Real>* model;
     Rows rows;
     int32_t* classes;  // [row], or null
     double* values;    // [row][value]
-    double* errors;    // [row][value], or null
+    double* errors;    // [row][value]
+    // Few rows are run one by one, unless a value must not depend on how many rows there are.
+    bool by_tiles = false;
 };
 
 template <class Real>

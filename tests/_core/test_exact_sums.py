@@ -158,6 +158,17 @@ def test_a_value_of_zero_is_a_vote_for_the_second_class_unless_strict():
 
 
 @pytest.mark.parametrize("level", LEVELS)
+def test_kernels_of_equal_distances_cancel_exactly(level):
+    svm = TrainedSvm(
+        Kernel("rbf", gamma=0.7), [[0.7, 0.2, 0.4], [0.2, 0.7, 0.4]], [[1.3, -1.3]], [0.0], [1, 1]
+    )
+    rows = np.array([[0.7, 0.7, 0.1], [0.31, 0.31, 7.0], [1e3, 1e3, 0.4]])
+    sums = exact_sums(svm, level=level)
+    assert_array_equal(sums.values(rows), np.zeros((3, 1)))
+    assert_array_equal(Classifier(sums).classify(rows), [1, 1, 1])
+
+
+@pytest.mark.parametrize("level", LEVELS)
 def test_ties_are_broken_by_the_decision_function(level):
     svm, rows = random_svm((12, 15, 9, 20)), random_rows(2000)
     values = svm.pair_decisions(rows)
@@ -265,6 +276,14 @@ def test_rows_that_are_not_finite_are_class_0_and_reported(level, preprocessing,
     assert first == 37
     clean[[37, 60]] = 0
     assert_array_equal(classes, clean)
+
+
+def test_rows_that_are_not_finite_are_reported_with_a_single_class():
+    sums = ExactSums(random_rows(9), [9], None, [0.0], gamma=0.5, rule="density")
+    rows = random_rows(60)
+    rows[[20, 40], 1] = np.nan, np.inf
+    assert Classifier(sums).label(rows, np.arange(1))[1] == 20
+    assert Classifier(sums).label(rows[21:], np.arange(1))[1] == 19
 
 
 def test_no_rows_and_no_vectors():
