@@ -181,9 +181,21 @@ def add_command(commands: Any, name: str, *, help: str, description: str, exampl
     return parser
 
 
-def add_rows(parser: Any, *, help: str = "file of rows", metavar: str = "ROWS") -> None:  # noqa: A002
+def add_rows(
+    parser: Any,
+    *,
+    help: str = "file of rows",  # noqa: A002
+    metavar: str = "ROWS",
+    is_optional: bool = False,
+) -> None:
     """Add a file of rows, and the options for reading it."""
-    parser.add_argument("rows", metavar=metavar, type=Path, help=f"{help}; - is standard input")
+    parser.add_argument(
+        "rows",
+        metavar=metavar,
+        type=Path,
+        nargs="?" if is_optional else None,
+        help=f"{help}; - is standard input",
+    )
     group = parser.add_argument_group("rows")
     group.add_argument("--format", help=f"{FORMATS}; default: by the ending, else LIBSVM text")
     group.add_argument(
