@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from limes._typing import Array, Labels
+from limes.model.exact import ExactScheme, FallbackScheme
+from limes.model.schemes import Scheme
 from limes.old_names import refuse_old_name
 from limes.scores import uncertainty_of_counts
 from limes.timing import time_in_turns
@@ -462,9 +464,18 @@ def model_name(model: Any) -> str:
     """Return the name of a model for readers."""
     scheme = getattr(model, "scheme_", None)
     if scheme is not None:
-        return f"borders ({scheme.name})"
+        return scheme_name(scheme)
     inner = model.estimator if type(model).__name__ == "FrozenEstimator" else model
     return type(inner[-1] if hasattr(inner, "steps") else inner).__name__
+
+
+def scheme_name(scheme: Scheme) -> str:
+    """Return what predicts, in words, with the expected share of rows that exact sums predict."""
+    if isinstance(scheme, ExactScheme):
+        return "exact sums"
+    if isinstance(scheme, FallbackScheme):
+        return f"borders ({scheme.name}, {scheme.share:.1%} exact)"
+    return f"borders ({scheme.name})"
 
 
 def model_bytes(model: Any) -> int | None:
