@@ -10,8 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from limes._typing import Array, Labels
-from limes.model.exact import ExactScheme, FallbackScheme
-from limes.model.schemes import Scheme
 from limes.old_names import refuse_old_name
 from limes.scores import uncertainty_of_counts
 from limes.timing import time_in_turns
@@ -469,13 +467,13 @@ def model_name(model: Any) -> str:
     return type(inner[-1] if hasattr(inner, "steps") else inner).__name__
 
 
-def scheme_name(scheme: Scheme) -> str:
+def scheme_name(scheme: Any) -> str:
     """Return what predicts, in words, with the expected share of rows that exact sums predict."""
-    if isinstance(scheme, ExactScheme):
+    if not scheme.maps:
         return "exact sums"
-    if isinstance(scheme, FallbackScheme):
-        return f"borders ({scheme.name}, {scheme.share:.1%} exact)"
-    return f"borders ({scheme.name})"
+    # Of a map with fallback.
+    share = getattr(scheme, "share", None)
+    return f"borders ({scheme.name}" + (")" if share is None else f", {share:.1%} exact)")
 
 
 def model_bytes(model: Any) -> int | None:

@@ -122,17 +122,15 @@ def run(args: argparse.Namespace) -> int:
     """Fit the fast classifier and write it."""
     from limes.classifier import accelerate
 
-    parameters = _parameters(args)
-    if args.rows is None and parameters.get("scheme") != "exact":
+    given = parameters(args)
+    if args.rows is None and given.get("scheme") != "exact":
         raise ValueError(
             "ROWS are needed, a file of rows as they occur in use (without labels if you like): "
             "only --scheme exact needs none."
         )
     source, X, y, names = _read(args)
     with Progress("fitting"):
-        fast = accelerate(
-            source.model, X, y, random_state=args.seed, n_jobs=args.jobs, **parameters
-        )
+        fast = accelerate(source.model, X, y, random_state=args.seed, n_jobs=args.jobs, **given)
     fast = _with_names(fast, names)
     fast.save(args.output)
     result = {"model": str(args.output), **_describe(fast, args.output)}
@@ -142,24 +140,24 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _parameters(args: argparse.Namespace) -> dict[str, Any]:
+def parameters(args: argparse.Namespace) -> dict[str, Any]:
     """Return the parameters of the fit that options set."""
-    given = {name: getattr(args, name) for name in (*MODEL_OPTIONS, *LIMIT_OPTIONS)}
-    parameters = {name: value for name, value in given.items() if value is not None}
-    if "fallback" in parameters:
-        parameters["fallback"] = FALLBACK[parameters["fallback"]]
+    values = {name: getattr(args, name) for name in (*MODEL_OPTIONS, *LIMIT_OPTIONS)}
+    given = {name: value for name, value in values.items() if value is not None}
+    if "fallback" in given:
+        given["fallback"] = FALLBACK[given["fallback"]]
     if not args.no_training_rows:
-        return parameters
-    if parameters.get("scheme") == "exact" or parameters.get("fallback") is True:
+        return given
+    if given.get("scheme") == "exact" or given.get("fallback") is True:
         raise ValueError(
             "--no-training-rows excludes --scheme exact and --fallback yes: the exact sums are "
             "over training rows."
         )
-    if parameters.get("scheme", "auto") == "auto":
+    if given.get("scheme", "auto") == "auto":
         # What 'auto' stands for, but for the exact sums.
-        has_borders = parameters.get("refine") is False or parameters.get("threshold")
-        parameters["scheme"] = "pairwise" if has_borders else "shared"
-    return {**parameters, "fallback": False}
+        has_borders = given.get("refine") is False or given.get("threshold")
+        given["scheme"] = "pairwise" if has_borders else "shared"
+    return {**given, "fallback": False}
 
 
 def _read(args: argparse.Namespace) -> tuple[Any, Any, Any, tuple[str, ...] | None]:

@@ -23,6 +23,7 @@ from limes.html_report.figures import (
     small_figure,
 )
 from limes.model.border_map import BorderMap
+from limes.model.exact import ExactScheme
 from limes.model.model import Candidate
 from limes.plotting import Plane, draw_candidates, draw_plane
 from limes.report import ComparedModel, Comparison, ModelScores, compare
@@ -255,9 +256,10 @@ def _reliability(comparison: Comparison) -> str:
 
 
 def _candidates(fast: Any) -> str:
-    """Return a picture and a table of the candidates, if the fit compared several."""
+    """Return a picture and a table of the candidates, if the fit trained any."""
     candidates = getattr(fast, "candidates_", None)
-    if not candidates:
+    # Exact sums may be taken without a search.
+    if not candidates or all(item.scheme == ExactScheme.name for item in candidates):
         return ""
     figure, axes = small_figure(7.4, 4.8)
     draw_candidates(fast, axes)
