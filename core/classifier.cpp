@@ -408,7 +408,8 @@ ptrdiff_t Classifier::run(const Rows& rows, const char* table, size_t size, char
     if (rows.count == 0) return -1;
     const size_t row_bytes = n_features() * (rows.is_double ? sizeof(double) : sizeof(float));
     // Checking and labelling a row costs as much as some multiply-adds.
-    const double work = work_per_row(maps_->packed(Real()).model()) + 16;
+    double work = work_per_row(maps_->packed(Real()).model()) + 16;
+    if (exact_) work += 0.05 * exact_->work_per_row();  // a few rows are left to them
     n_threads = worthwhile_threads(double(rows.count) * work, std::min(n_threads, rows.count));
     size_t chunk = std::min(chunk_rows(row_bytes, sizeof(Real)), rows.count);
     // Several chunks per thread, so that a thread that starts late does not delay the others.

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from limes.cli.main import make_parser
 from tests.conftest import quick_training
 
 ROOT = Path(__file__).parents[1]
@@ -74,6 +75,24 @@ def test_every_file_that_a_page_names_exists(page):
     missing = {name for name in names if not any((ROOT / base / name).exists() for base in BASES)}
     missing |= {link for link in links if not (page.parent / link).exists()}
     assert not missing
+
+
+@pytest.mark.parametrize("folder", ["src/limes/fit", "core"])
+def test_the_architecture_names_every_module_of_the_fit_and_of_the_core(folder):
+    text = (ROOT / "ARCHITECTURE.md").read_text()
+    modules = [*(ROOT / folder).glob("[!_]*.py"), *(ROOT / folder).glob("*.cpp")]
+    assert modules
+    assert not [path.name for path in modules if path.name not in text]
+
+
+def test_options_in_the_page_of_commands_exist():
+    text = (ROOT / "docs" / "commands.md").read_text()
+    # Options of LIBSVM and libAGF have one dash.
+    named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", text))
+    commands = make_parser()._subparsers._group_actions[0].choices.values()
+    known = {flag for command in commands for flag in command._option_string_actions}
+    assert {"--fallback", "--no-training-rows", "--min-agreement"} <= named
+    assert not named - known
 
 
 def test_a_missing_file_is_found(tmp_path):

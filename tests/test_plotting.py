@@ -94,3 +94,59 @@ def test_every_scheme_of_the_candidates_has_a_line_and_the_selected_one_a_ring(f
     assert [list(bars[0].get_xdata()) for bars in axes.containers] == [[1000], [10, 100]]
     (ring,) = [line for line in axes.lines if line.get_label() == "selected"]
     assert list(ring.get_xdata()) == [100]
+
+
+def draw(fast, *candidates):
+    drawn = copy(fast)
+    info = replace(fast.model_.info, candidates=list(candidates))
+    drawn.model_ = replace(fast.model_, info=info)
+    return draw_candidates(drawn, new_figure().subplots())
+
+
+def drawn_at(axes, label):
+    (line,) = [line for line in axes.lines if line.get_label() == label]
+    return float(line.get_xdata()[0]), float(line.get_ydata()[0])
+
+
+def test_exact_sums_are_drawn_below_every_other_candidate(fast):
+    axes = draw(
+        fast,
+        Candidate("shared", 4, 1, 10, 0.9, 0.01),
+        Candidate("shared", 16, 1, 100, 1.0, 0.002, fallback_share=0.25),
+        Candidate("exact", 0, 0, 1000, 1.0, 0.0, is_selected=True),
+    )
+    # The candidate without a wrong row is drawn at a tenth of its standard error.
+    (bars,) = axes.containers
+    assert_allclose(np.array(bars[0].get_ydata(), dtype=float), [0.1, 0.0002])
+    assert drawn_at(axes, "exact sums, no disagreement") == pytest.approx((1000, 0.0001))
+    assert drawn_at(axes, "selected") == pytest.approx((1000, 0.0001))
+
+
+def test_exact_sums_alone_can_be_drawn(fast):
+    axes = draw(fast, Candidate("exact", 0, 0, 1000, 1.0, 0.0, is_selected=True))
+    assert drawn_at(axes, "selected")[1] > 0
+    axes.figure.draw_without_rendering()
+
+
+def test_a_candidate_is_named_with_its_fallback_share(fast):
+    axes = draw(
+        fast,
+        Candidate("shared", 4, 1, 10, 0.9, 0.01),
+        Candidate("shared", 16, 1, 100, 0.99, 0.01, True, fallback_share=0.052),
+        Candidate("exact", 0, 0, 1000, 1.0, 0.0),
+    )
+    assert [text.get_text() for text in axes.texts] == [
+        "4 points",
+        "16 points, 5.2% exact",
+        "exact",
+    ]
+
+
+def test_exact_sums_have_regions_and_no_border_points(moons):
+    X, y = moons
+    exact = accelerate(SVC(gamma=2).fit(X, y), scheme="exact")
+    assert [part.shape for part in border_points(exact)] == [(0, 2), (0, 2)]
+    axes = new_figure().subplots()
+    draw_borders(exact, X, y, axes)
+    labels = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert labels == ["rows of class 0", "rows of class 1"]

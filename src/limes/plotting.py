@@ -12,6 +12,8 @@ from sklearn.decomposition import PCA
 from limes._typing import Array, Labels
 from limes.classifier import BordersClassifier
 from limes.model.border_map import BorderMap
+from limes.model.exact import ExactScheme
+from limes.model.model import Candidate
 from limes.old_names import refuse_old_name
 
 if TYPE_CHECKING:
@@ -26,6 +28,10 @@ CURVE_COLOURS = COLOURS[:1] + COLOURS[2:]
 GRID = 400
 # Border points drawn by draw_plane: those nearest to the plane; more would hide each other.
 MAX_POINTS = 200
+# Disagreement at which exact sums are drawn, as a share of the smallest of the other candidates and
+# where there are none: a logarithmic axis has no zero.
+ZERO_SHARE = 0.5
+ZERO_ALONE = 1e-4
 # Length of an arrow, as a share of the longer axis.
 ARROW_LENGTH = 0.027
 
@@ -93,6 +99,9 @@ def draw_plane(fast: BordersClassifier, X: Array, y: Labels, ax: "Axes") -> "Pla
 def draw_candidates(fast: BordersClassifier, ax: "Axes | None" = None) -> "Axes":
     """Draw the candidates of a fit: disagreement with the source against the cost per row.
 
+    Disagreement is that on held-out rows, like those given to the fit. A candidate with fallback is
+    named with the share of rows that the exact sums predict.
+
     Parameters
     ----------
     fast : BordersClassifier
@@ -104,7 +113,8 @@ def draw_candidates(fast: BordersClassifier, ax: "Axes | None" = None) -> "Axes"
     -------
     matplotlib.axes.Axes
         The same. A candidate that never differed from the source is drawn at a tenth of its
-        standard error.
+        standard error; exact sums, which have none, at half the smallest disagreement of the
+        others.
     """
     candidates = sorted(fast.candidates_, key=lambda candidate: candidate.cost)
     if not candidates:
@@ -115,24 +125,27 @@ def draw_candidates(fast: BordersClassifier, ax: "Axes | None" = None) -> "Axes"
         import matplotlib.pyplot as plt
 
         ax = plt.gca()
-    schemes = sorted({candidate.scheme for candidate in candidates})
+    heights = _disagreements(candidates)
+    schemes = sorted({item.scheme for item in candidates} - {ExactScheme.name})
     for place, scheme in enumerate(schemes):
-        shown = [candidate for candidate in candidates if candidate.scheme == scheme]
-        misses = [_disagreement(candidate) for candidate in shown]
+        shown = [number for number, item in enumerate(candidates) if item.scheme == scheme]
         ax.errorbar(
-            [candidate.cost for candidate in shown],
-            misses,
+            [candidates[number].cost for number in shown],
+            [heights[number] for number in shown],
             # A bar down to zero has no end on a logarithmic axis.
             yerr=[
-                min(candidate.agreement_error, 0.9 * miss)
-                for candidate, miss in zip(shown, misses, strict=True)
+                min(candidates[number].agreement_error, 0.9 * heights[number]) for number in shown
             ],
             color=CURVE_COLOURS[place % len(CURVE_COLOURS)],
             marker="o",
             capsize=3,
             label="candidates" if len(schemes) == 1 else f"candidates, {scheme}",
         )
-    _name_candidates(candidates, ax)
+    for candidate, height in zip(candidates, heights, strict=True):
+        if candidate.scheme == ExactScheme.name:
+            label = "exact sums, no disagreement"
+            ax.plot(candidate.cost, height, "s", color="black", label=label)
+    _name_candidates(candidates, heights, ax)
     _scale_candidates([candidate.cost for candidate in candidates], ax)
     ax.legend(loc="best", framealpha=0.9)
     return ax
@@ -171,9 +184,11 @@ def border_points(fast: BordersClassifier) -> tuple[Array, Array]:
     Returns
     -------
     points, directions : ndarray of shape (n_borders, n_features)
-        Of all maps. Where a point has several functions, the direction is that in which the
-        highest of them gains most on the second highest.
+        Of all maps; none for exact sums. Where a point has several functions, the direction is
+        that in which the highest of them gains most on the second highest.
     """
+    if not fast.scheme_.maps:
+        return np.empty((0, fast.n_features_in_)), np.empty((0, fast.n_features_in_))
     points, gradients = zip(*map(_points_and_gradients, fast.scheme_.maps), strict=True)
     return np.concatenate(points), _unit(np.concatenate(gradients))
 
@@ -281,6 +296,8 @@ def _draw_rows(fast: BordersClassifier, positions: Array, y: Labels, ax: "Axes")
 
 def _draw_points(points: Array, directions: Array, ax: "Axes") -> None:
     """Draw border points, and an arrow across the border at each."""
+    if not len(points):
+        return
     label = f"{len(points)} border point" + "s" * (len(points) > 1)
     ax.scatter(points[:, 0], points[:, 1], s=8, color="black", zorder=3, label=label)
     length = ARROW_LENGTH * max(np.ptp(ax.get_xlim()), np.ptp(ax.get_ylim()))
@@ -314,24 +331,39 @@ def _unit(vectors: Array) -> Array:
     return vectors / np.where(lengths > 0, lengths, 1.0)
 
 
-def _disagreement(candidate: Any) -> float:
-    """Return the share of rows that differ from the source, at least a tenth of its error.
+def _disagreements(candidates: list[Candidate]) -> list[float]:
+    """Return the share of rows in which each candidate differs from the source, above zero.
 
-    A logarithmic axis has no zero.
+    At least a tenth of its standard error; exact sums lie below all others.
     """
-    return float(max(1 - candidate.agreement, 0.1 * candidate.agreement_error))
+    shares = [max(1 - item.agreement, 0.1 * item.agreement_error) for item in candidates]
+    smallest = min((share for share in shares if share > 0), default=ZERO_ALONE / ZERO_SHARE)
+    return [share if share > 0 else ZERO_SHARE * smallest for share in shares]
 
 
-def _name_candidates(candidates: list[Any], ax: "Axes") -> None:
-    """Write the size at each candidate, and draw a ring around the selected one."""
+def _name_candidates(candidates: list[Candidate], heights: list[float], ax: "Axes") -> None:
+    """Write size and fallback at each candidate, and draw a ring around the selected one."""
     counts = Counter(candidate.n_borders for candidate in candidates)
-    for place, candidate in enumerate(candidates):
+    for place, (candidate, height) in enumerate(zip(candidates, heights, strict=True)):
         name = f"{candidate.n_borders} point" + "s" * (candidate.n_borders > 1)
         name += f", blend {candidate.blend}" * (counts[candidate.n_borders] > 1)
-        at = candidate.cost, _disagreement(candidate)
-        # Above and below in turn, so that neighbours do not overlap.
-        shift = (6, -12 if place % 2 else 6)
-        ax.annotate(name, at, xytext=shift, textcoords="offset points", fontsize=8)
+        if candidate.fallback_share:
+            name += f", {candidate.fallback_share:.1%} exact"
+        if candidate.scheme == ExactScheme.name:
+            name = ExactScheme.name
+        # Above and below in turn, and slanted, so that neighbours do not overlap.
+        side = -1 if place % 2 else 1
+        at = candidate.cost, height
+        ax.annotate(
+            name,
+            at,
+            xytext=(4, 4 * side),
+            textcoords="offset points",
+            rotation=30 * side,
+            rotation_mode="anchor",
+            va="center",
+            fontsize=8,
+        )
         if candidate.is_selected:
             ax.plot(*at, "o", ms=13, mfc="none", mec=COLOURS[1], mew=2, label="selected")
 
@@ -343,16 +375,16 @@ def _scale_candidates(costs: list[int], ax: "Axes") -> None:
     ax.set(
         xscale="log",
         yscale="log",
-        xlabel="multiply-adds per row",
-        ylabel="disagreement with the source",
+        xlabel="expected multiply-adds per row",
+        ylabel="disagreement on held-out rows",
     )
     # Labels of all ticks between powers of ten would overlap.
     is_narrow = max(costs) < 100 * min(costs)
     ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if is_narrow else (1,)))
     ax.xaxis.set_major_formatter("{x:g}")
     ax.xaxis.set_minor_formatter(NullFormatter())
-    # Space for the name of the last candidate.
-    ax.margins(x=0.3, y=0.1)
+    # Space for the names of the candidates.
+    ax.margins(x=0.3, y=0.35)
 
 
 if not TYPE_CHECKING:

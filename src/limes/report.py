@@ -462,9 +462,18 @@ def model_name(model: Any) -> str:
     """Return the name of a model for readers."""
     scheme = getattr(model, "scheme_", None)
     if scheme is not None:
-        return f"borders ({scheme.name})"
+        return scheme_name(scheme)
     inner = model.estimator if type(model).__name__ == "FrozenEstimator" else model
     return type(inner[-1] if hasattr(inner, "steps") else inner).__name__
+
+
+def scheme_name(scheme: Any) -> str:
+    """Return what predicts, in words, with the expected share of rows that exact sums predict."""
+    if not scheme.maps:
+        return "exact sums"
+    # Of a map with fallback.
+    share = getattr(scheme, "share", None)
+    return f"borders ({scheme.name}" + (")" if share is None else f", {share:.1%} exact)")
 
 
 def model_bytes(model: Any) -> int | None:

@@ -154,6 +154,33 @@ def test_the_candidates_are_drawn_if_there_are_several(fast, moons):
     assert "Agreement against cost" in Outline(html_report(copy, *moons)).headings
 
 
+def test_candidates_are_listed_with_coverage_agreement_and_fallback_share(fast, moons):
+    copy = limes.accelerate(fast.estimator_, moons[0], **QUICK)
+    candidates = [
+        Candidate("shared", 16, 1, 1234, 0.99, 0.01, True, 0.003, 0.052, 0.9876),
+        Candidate("exact", 0, 0, 5678, 1.0, 0.0, False, 0.0, 0.0, 1.0),
+        Candidate("shared", 64, 1, 9000, 0.99, 0.01),
+    ]
+    copy.model_ = replace(copy.model_, info=replace(copy.model_.info, candidates=candidates))
+    page = html_report(copy, *moons)
+    assert ">shared, selected</th><td>16</td><td>1</td><td>1,234</td><td>0.9900</td>" in page
+    assert "<td>0.9876</td><td>5.2%</td><td>0.0030</td>" in page
+    assert ">exact</th><td>-</td><td>-</td><td>5,678</td><td>1.0000</td>" in page
+    assert "<td>n/a</td><td>-</td><td>n/a</td>" in page
+    assert "stands for rows like those given to the fit" in page
+
+
+def test_exact_sums_have_a_page_with_regions_but_no_points(moons):
+    X, y = moons
+    page = html_report(limes.accelerate(SVC(gamma=2).fit(X, y), scheme="exact"), X, y)
+    assert "exact sums in place of SVC" in page
+    assert "100.00%" in page
+    outline = Outline(page)
+    assert outline.headings[1:] == ["Skill, time and size", "Confusion", "Borders"]
+    assert "Decision regions of 2 classes in a plane, with rows." in outline.alts
+    assert "border points" not in page
+
+
 def browser():
     path = next(filter(None, map(shutil.which, BROWSERS)), None)
     if path is None:

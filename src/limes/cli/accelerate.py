@@ -5,13 +5,29 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from limes.cli.info import describe_agreement, facts_text
 from limes.cli.main import add_command, add_output, add_rows, add_threads, row_options
-from limes.cli.terminal import Progress, pairs, show, table
+from limes.cli.terminal import Progress, show, table
 
+# Values of --fallback as `limes.accelerate` takes them.
+FALLBACK = {"auto": "auto", "yes": True, "no": False}
+# Attributes of a candidate that are shares, with their titles in the table.
+CANDIDATE_SHARES = {
+    "agreement": "agreement",
+    "coverage_agreement": "coverage agreement",
+    "fallback_share": "fallback share",
+    "skill_loss": "skill loss",
+}
 # The options that set a parameter of `limes.accelerate`: by the parameter, the flags and the
 # settings of the parser. Options that are not given leave the parameter at its default.
 MODEL_OPTIONS: dict[str, tuple[str, dict[str, Any]]] = {
-    "scheme": ("--scheme", {"help": "pairwise, one-vs-rest ...; default: chosen automatically"}),
+    "scheme": (
+        "--scheme",
+        {
+            "help": "exact (the sums of the classifier itself, with its labels), shared, pairwise, "
+            "one-vs-rest ...; default: chosen automatically"
+        },
+    ),
     "n_borders": (
         "-n --borders",
         {"type": int, "metavar": "N", "help": "number of border points of each map"},
@@ -41,6 +57,14 @@ MODEL_OPTIONS: dict[str, tuple[str, dict[str, Any]]] = {
         {"type": float, "help": "largest decision value of a border point"},
     ),
     "dtype": ("--dtype", {"help": "precision of prediction: float32 or float64"}),
+    "fallback": (
+        "--fallback",
+        {
+            "choices": tuple(FALLBACK),
+            "help": "whether rows that the fast model is uncertain of are predicted by the exact "
+            "sums; default: where that is needed",
+        },
+    ),
 }
 LIMIT_OPTIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "min_agreement": (
@@ -65,13 +89,26 @@ def add_parser(commands: Any) -> None:
         commands,
         "accelerate",
         help="turn a trained classifier into a fast one",
-        description="Fit a fast classifier that predicts the labels of a trained one.\nThe model "
-        "is one of svm-train or of limes train; the rows should be those that it was trained on.",
-        example="limes accelerate sat.model sat.svm -o sat.limes",
+        description="Fit a fast classifier that predicts the labels of a trained one, which "
+        "svm-train or limes train wrote.\nGive rows as they occur in use; labels are not needed. "
+        "The fast model is fitted to them, and the agreement\nthat is printed stands for rows like "
+        "them.",
+        example="limes accelerate sat.model sat.svm -o sat.limes\n"
+        "limes accelerate sat.model sat.svm -o sat.limes --min-agreement 0.999\n"
+        "limes accelerate sat.model --scheme exact -o sat.limes",
     )
     parser.add_argument("model", metavar="MODEL", type=Path, help="trained classifier")
-    add_rows(parser, help="file of rows like those to be predicted")
+    add_rows(
+        parser,
+        help="file of rows like those to be predicted, not needed with --scheme exact",
+        is_optional=True,
+    )
     add_output(parser, help="output file, such as fast.limes")
+    parser.add_argument(
+        "--no-training-rows",
+        action="store_true",
+        help="fit a model that holds no training rows: neither exact sums nor fallback to them",
+    )
     for title, options in (("model", MODEL_OPTIONS), ("limits of the model", LIMIT_OPTIONS)):
         group = parser.add_argument_group(title)
         for name, (flags, settings) in options.items():
@@ -85,20 +122,42 @@ def run(args: argparse.Namespace) -> int:
     """Fit the fast classifier and write it."""
     from limes.classifier import accelerate
 
-    source, X, y, names = _read(args)
-    given = {name: getattr(args, name) for name in (*MODEL_OPTIONS, *LIMIT_OPTIONS)}
-    parameters = {name: value for name, value in given.items() if value is not None}
-    with Progress("fitting"):
-        fast = accelerate(
-            source.model, X, y, random_state=args.seed, n_jobs=args.jobs, **parameters
+    given = parameters(args)
+    if args.rows is None and given.get("scheme") != "exact":
+        raise ValueError(
+            "ROWS are needed, a file of rows as they occur in use (without labels if you like): "
+            "only --scheme exact needs none."
         )
+    source, X, y, names = _read(args)
+    with Progress("fitting"):
+        fast = accelerate(source.model, X, y, random_state=args.seed, n_jobs=args.jobs, **given)
     fast = _with_names(fast, names)
     fast.save(args.output)
     result = {"model": str(args.output), **_describe(fast, args.output)}
     candidates = [asdict(candidate) for candidate in fast.candidates_]
-    text = "\n\n".join(filter(None, [pairs(result.items()), _candidates_text(candidates)]))
+    text = "\n\n".join(filter(None, [facts_text(result), _candidates_text(candidates)]))
     show({**result, "candidates": candidates}, text, as_json=args.json)
     return 0
+
+
+def parameters(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the parameters of the fit that options set."""
+    values = {name: getattr(args, name) for name in (*MODEL_OPTIONS, *LIMIT_OPTIONS)}
+    given = {name: value for name, value in values.items() if value is not None}
+    if "fallback" in given:
+        given["fallback"] = FALLBACK[given["fallback"]]
+    if not args.no_training_rows:
+        return given
+    if given.get("scheme") == "exact" or given.get("fallback") is True:
+        raise ValueError(
+            "--no-training-rows excludes --scheme exact and --fallback yes: the exact sums are "
+            "over training rows."
+        )
+    if given.get("scheme", "auto") == "auto":
+        # What 'auto' stands for, but for the exact sums.
+        has_borders = given.get("refine") is False or given.get("threshold")
+        given["scheme"] = "pairwise" if has_borders else "shared"
+    return {**given, "fallback": False}
 
 
 def _read(args: argparse.Namespace) -> tuple[Any, Any, Any, tuple[str, ...] | None]:
@@ -109,6 +168,8 @@ def _read(args: argparse.Namespace) -> tuple[Any, Any, Any, tuple[str, ...] | No
     source = open_model(args.model, n_features=args.features)
     if source.kind == "borders":
         raise ValueError(f"{source.path}: expected a slow classifier, found a fast one.")
+    if args.rows is None:
+        return source, None, None, source.names
     n_features = source.n_features_of_text(args.features)
     with Progress(f"reading {args.rows}"):
         X, y, names = read_rows(
@@ -119,10 +180,12 @@ def _read(args: argparse.Namespace) -> tuple[Any, Any, Any, tuple[str, ...] | No
 
 
 def _labels_of_source(y: Any, classes: Any) -> Any:
-    """Return the labels if all are classes of the source, else None: they are optional."""
+    """Return the labels if they are the classes of the source, else None: they are optional."""
     import numpy as np
 
-    return y if y is not None and np.isin(y, classes).all() else None
+    if y is None or not (np.isin(y, classes).all() and np.isin(classes, y).all()):
+        return None
+    return y
 
 
 def _with_names(fast: Any, names: tuple[str, ...] | None) -> Any:
@@ -144,9 +207,10 @@ def _describe(fast: Any, path: Path) -> dict[str, Any]:
         **({"placement": fast.placement_} if fast.placement_ else {}),
         "n_classes": len(fast.classes_),
         "n_features": int(fast.n_features_in_),
-        "n_borders": int(fast.n_borders_),
+        **({"n_borders": int(fast.n_borders_)} if fast.n_borders_ else {}),
         "cost": int(fast.cost_),
         "agreement": float(fast.agreement_),
+        **describe_agreement(fast),
         "n_bytes": path.stat().st_size if path.is_file() else 0,
     }
 
@@ -155,15 +219,15 @@ def _candidates_text(candidates: list[dict[str, Any]]) -> str:
     """Return the candidates as a table, the selected one marked; nothing if there is only one."""
     if len(candidates) < 2:
         return ""
-    header = ("scheme", "", "border points", "blend", "cost", "agreement", "skill loss")
+    header = ("scheme", "", "border points", "blend", "cost", *CANDIDATE_SHARES.values())
     lines = [
         (
             candidate["scheme"],
             "selected" if candidate["is_selected"] else "",
-            *(str(candidate[key]) for key in ("n_borders", "blend", "cost")),
-            f"{candidate['agreement']:.4f}",
+            # Exact sums have neither points nor blend.
+            *(str(candidate[key] or "-") for key in ("n_borders", "blend", "cost")),
             # Adding zero turns -0.0 into 0.0.
-            f"{round(candidate['skill_loss'], 4) + 0.0:.4f}",
+            *(f"{round(candidate[key], 4) + 0.0:.4f}" for key in CANDIDATE_SHARES),
         )
         for candidate in candidates
     ]

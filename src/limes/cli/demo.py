@@ -6,6 +6,10 @@ from typing import Any
 
 from limes.cli.main import add_command
 
+ADVICE = """\
+For your own model, give limes.accelerate rows as they occur in use; labels are not needed. Its
+agreement_ stands for rows like those given, coverage_agreement_ for rows between and around them."""
+
 
 def add_parser(commands: Any) -> None:
     """Add the command to the parser."""
@@ -43,7 +47,7 @@ def demonstrate(n_rows: int, picture: Path, *, as_json: bool = False) -> None:
     reports = {"sample_classes": first.to_dict(), "digits": second.to_dict()}
     show(
         {"picture": str(picture), **reports},
-        f"Ten handwritten digits, 64 pixels (the digits of scikit-learn):\n\n{second}",
+        f"Ten handwritten digits, 64 pixels (the digits of scikit-learn):\n\n{second}\n\n{ADVICE}",
         as_json=as_json,
     )
 

@@ -8,6 +8,15 @@ from typing import Any
 from limes.cli.main import add_command, add_rows, row_options
 from limes.cli.terminal import Progress, pairs, show
 
+# What a number of a fast classifier is about, after the number in text.
+MEANINGS = {
+    "agreement": "of rows like those given to the fit",
+    "agreement_error": "its standard error",
+    "coverage_agreement": "of rows between and around those",
+    "cost": "multiply-adds per row",
+    "fallback_margin": "log odds, below which a row is predicted by the exact sums",
+    "fallback_share": "of rows like those given, predicted by the exact sums",
+}
 # Most labels that are listed; more are only counted.
 MAX_LISTED = 30
 MODEL_PREAMBLES = (b"\x89LIMES", b"svm_type", b"kernel_type", b"1v1", b"1vR", b"ADJ")
@@ -20,7 +29,8 @@ def add_parser(commands: Any) -> None:
         "info",
         help="describe a model or a file of rows",
         description="Print facts about a model (classes, features, border points or support "
-        "vectors, cost per row)\nor about a file of rows (format, shape, rows of each class).",
+        "vectors, cost per row,\nagreement with its source, whether the file holds training rows) "
+        "or about a file of rows (format,\nshape, rows of each class).",
         example="limes info sat.limes\nlimes info rows.csv --label class --json",
     )
     add_rows(parser, help="model or file of rows", metavar="FILE")
@@ -30,9 +40,39 @@ def add_parser(commands: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Describe a file."""
     facts = _describe_model(args.rows) if _is_model(args.rows) else _describe_rows(args)
-    text = pairs((name.replace("_", " "), _text(value)) for name, value in facts.items())
-    show({"file": str(args.rows), **facts}, text, as_json=args.json)
+    show({"file": str(args.rows), **facts}, facts_text(facts), as_json=args.json)
     return 0
+
+
+def describe_agreement(fast: Any) -> dict[str, Any]:
+    """Return how a fast classifier agrees with its source, and how it uses the source's sums."""
+    from limes.model.exact import ExactScheme, FallbackScheme
+
+    names = ["agreement_", "agreement_error_", "coverage_agreement_"]
+    exact = fast.scheme_ if isinstance(fast.scheme_, ExactScheme) else None
+    if isinstance(fast.scheme_, FallbackScheme):
+        exact = fast.scheme_.exact
+        names += ["fallback_margin_", "fallback_share_"]
+    # Not known of a libAGF model, nor of one that was fitted without held-out rows.
+    values = {name.rstrip("_"): float(getattr(fast, name, math.nan)) for name in names}
+    known = {name: value for name, value in values.items() if math.isfinite(value)}
+    return {**known, "n_training_rows": 0 if exact is None else len(exact.sums.vectors)}
+
+
+def facts_text(facts: dict[str, Any]) -> str:
+    """Return the names and values of facts for readers, one line for each."""
+    lines = []
+    is_exact = facts.get("scheme") == "exact"
+    for name, value in facts.items():
+        if name == "n_training_rows":
+            text = f"yes, {value:,} vectors of the exact sums" if value else "no"
+            lines.append(("holds training rows", text))
+        elif is_exact and name == "agreement":
+            lines.append((name, "1, since the sums are those of the source"))
+        elif not (is_exact and name in ("agreement_error", "coverage_agreement")):
+            words = [_text(value), MEANINGS.get(name, "")]
+            lines.append((name.replace("_", " "), " ".join(filter(None, words))))
+    return pairs(lines)
 
 
 def _is_model(path: Path) -> bool:
@@ -72,19 +112,14 @@ def _describe_model(path: Path) -> dict[str, Any]:
 
 def _describe_borders(fast: Any) -> dict[str, Any]:
     """Return facts about a fast classifier."""
-    facts = {
-        "scheme": fast.scheme_.name,
-        "n_maps": len(fast.scheme_.maps),
-        "n_borders": int(fast.scheme_.n_borders),
-        "cost": int(fast.scheme_.cost),
-    }
+    facts: dict[str, Any] = {"scheme": fast.scheme_.name}
+    if fast.scheme_.maps:
+        facts["n_maps"] = len(fast.scheme_.maps)
+        facts["n_borders"] = int(fast.scheme_.n_borders)
+    facts["cost"] = int(fast.scheme_.cost)
     if getattr(fast, "placement_", None):
         facts["placement"] = fast.placement_
-    for name in ("agreement_", "agreement_error_"):
-        # Not known of a libAGF model, nor of one that was fitted without held-out rows.
-        if math.isfinite(value := getattr(fast, name, math.nan)):
-            facts[name.rstrip("_")] = float(value)
-    return facts
+    return {**facts, **describe_agreement(fast)}
 
 
 def _describe_svm(model: Any) -> dict[str, Any]:

@@ -44,7 +44,7 @@ FORMATS = "libsvm, csv, parquet, arrow, npy, npz or libagf"
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status."""
-    args = make_parser().parse_args(_expand_class_weights(sys.argv[1:] if argv is None else argv))
+    args = _parse(_expand_class_weights(sys.argv[1:] if argv is None else argv))
     try:
         with _command_context():
             return int(args.run(args) or 0)
@@ -108,6 +108,22 @@ def _command_context() -> Iterator[None]:
     finally:
         if is_main:
             signal.signal(signal.SIGTERM, previous)
+
+
+def _parse(words: Sequence[str]) -> argparse.Namespace:
+    """Return the parsed arguments; a file of rows that is optional may follow options.
+
+    argparse takes such a file only directly behind the argument before it, and leaves it over
+    elsewhere.
+    """
+    parser = make_parser()
+    args, left = parser.parse_known_args(words)
+    is_file = len(left) == 1 and (left[0] == "-" or not left[0].startswith("-"))
+    if is_file and getattr(args, "rows", args) is None:
+        args.rows = Path(left[0])
+    elif left:
+        parser.error(f"unrecognized arguments: {' '.join(left)}")
+    return args
 
 
 def _expand_class_weights(words: Sequence[str]) -> list[str]:
@@ -181,9 +197,21 @@ def add_command(commands: Any, name: str, *, help: str, description: str, exampl
     return parser
 
 
-def add_rows(parser: Any, *, help: str = "file of rows", metavar: str = "ROWS") -> None:  # noqa: A002
+def add_rows(
+    parser: Any,
+    *,
+    help: str = "file of rows",  # noqa: A002
+    metavar: str = "ROWS",
+    is_optional: bool = False,
+) -> None:
     """Add a file of rows, and the options for reading it."""
-    parser.add_argument("rows", metavar=metavar, type=Path, help=f"{help}; - is standard input")
+    parser.add_argument(
+        "rows",
+        metavar=metavar,
+        type=Path,
+        nargs="?" if is_optional else None,
+        help=f"{help}; - is standard input",
+    )
     group = parser.add_argument_group("rows")
     group.add_argument("--format", help=f"{FORMATS}; default: by the ending, else LIBSVM text")
     group.add_argument(

@@ -57,9 +57,12 @@ def run(args: argparse.Namespace) -> int:
     model = open_model(args.model, n_features=args.features)
     model.use_threads(args.jobs)
     if args.proba and not model.has_probabilities:
-        raise ValueError(
-            f"{args.model} has no probabilities: train it with -b 1, or accelerate it."
+        remedy = (
+            "accelerate its source with rows, or train that with -b 1"
+            if model.kind == "borders"
+            else "train it with -b 1, or accelerate it"
         )
+        raise ValueError(f"{args.model} has no probabilities: {remedy}.")
     options = row_options(
         args,
         n_features=model.n_features_of_text(args.features),

@@ -1,5 +1,6 @@
 """The page, from the template ``page.html``."""
 
+import math
 from collections.abc import Iterable
 from html import escape
 from importlib.resources import files
@@ -21,6 +22,9 @@ from limes.html_report.figures import (
     draw_reliability,
     small_figure,
 )
+from limes.model.border_map import BorderMap
+from limes.model.exact import ExactScheme
+from limes.model.model import Candidate
 from limes.plotting import Plane, draw_candidates, draw_plane
 from limes.report import ComparedModel, Comparison, ModelScores, compare
 
@@ -252,19 +256,48 @@ def _reliability(comparison: Comparison) -> str:
 
 
 def _candidates(fast: Any) -> str:
-    """Return the picture of the candidates, if the fit compared several."""
+    """Return a picture and a table of the candidates, if the fit trained any."""
     candidates = getattr(fast, "candidates_", None)
-    if not candidates:
+    # Exact sums may be taken without a search.
+    if not candidates or all(item.scheme == ExactScheme.name for item in candidates):
         return ""
-    figure, axes = small_figure(6.4, 4.2)
+    figure, axes = small_figure(7.4, 4.8)
     draw_candidates(fast, axes)
     alt = f"Disagreement with the source against the cost per row, of {len(candidates)} candidates."
     note = (
-        "All models that the fit compared on the validation set: share of rows with another label "
-        "than the source's, with its standard error. The ring marks the selected one: the cheapest "
-        "that meets the criterion, or else one that agrees as well as any."
+        "All models that the fit compared. Agreement: share of held-out rows with the source's "
+        "label, which stands for rows like those given to the fit; the picture shows its standard "
+        "error. Coverage agreement: the same of rows between and around those. Fallback: expected "
+        "share of rows that the exact sums predict; they are part of the cost, in multiply-adds "
+        "per row. The ring marks the selected one: the cheapest that meets the criterion, or else "
+        "one that agrees as well as any."
     )
-    return _section("Agreement against cost", as_image(figure, alt), note)
+    content = as_image(figure, alt) + _candidates_table(candidates)
+    return _section("Agreement against cost", content, note)
+
+
+def _candidates_table(candidates: list[Candidate]) -> str:
+    """Return the candidates, the selected one marked."""
+    head = ("points", "blend", "cost", "agreement", "coverage agreement", "fallback", "skill loss")
+    lines = [
+        [
+            f"{candidate.scheme}, selected" if candidate.is_selected else candidate.scheme,
+            # Exact sums have neither points nor blend.
+            *(str(count or "-") for count in (candidate.n_borders, candidate.blend)),
+            f"{candidate.cost:,}",
+            *map(_four_decimals, (candidate.agreement, candidate.coverage_agreement)),
+            f"{candidate.fallback_share:.1%}" if candidate.fallback_share else "-",
+            _four_decimals(candidate.skill_loss),
+        ]
+        for candidate in candidates
+    ]
+    return _table(head, lines)
+
+
+def _four_decimals(value: float) -> str:
+    """Return a number with four decimals, or that it is not known."""
+    # Adding zero turns -0.0 into 0.0.
+    return f"{round(value, 4) + 0.0:.4f}" if math.isfinite(value) else UNKNOWN
 
 
 def _borders(fast: Any, X: Any, y: Labels) -> str:
@@ -277,33 +310,30 @@ def _borders(fast: Any, X: Any, y: Labels) -> str:
     dense = np.asarray(rows.toarray() if sparse.issparse(rows) else rows, dtype=np.float64)
     figure, axes = small_figure(8.4, 5.6)
     plane = draw_plane(fast, dense, y[:n_drawn], axes)
-    alt = (
-        f"Decision regions of {len(fast.classes_)} classes in a plane, with rows, border points "
-        "and an arrow across the border at each."
-    )
-    has_shared_map = any(border_map.n_outputs > 1 for border_map in fast.scheme_.maps)
-    note = _borders_note(plane, X.shape[1], has_shared_map)
+    maps = fast.scheme_.maps
+    points = ", border points and an arrow across the border at each" if maps else ""
+    alt = f"Decision regions of {len(fast.classes_)} classes in a plane, with rows{points}."
+    note = _borders_note(plane, X.shape[1], maps)
     return _section("Borders", as_image(figure, alt), note)
 
 
-def _borders_note(plane: Plane, n_features: int, has_shared_map: bool) -> str:
+def _borders_note(plane: Plane, n_features: int, maps: tuple[BorderMap, ...]) -> str:
     """Explain the picture of the borders."""
-    black = (
-        "points of the map, which may lie anywhere, and the direction in which the most probable "
-        "class at each gains most on the next"
-        if has_shared_map
-        else "border points and the direction across the border at each"
-    )
-    note = (
-        "Shades: the prediction of the fast model. Dots: rows, in the colour of their class. "
-        f"Black: {black}."
-    )
+    note = "Shades: the prediction of the fast model. Dots: rows, in the colour of their class."
+    if any(border_map.n_outputs > 1 for border_map in maps):
+        note += (
+            " Black: points of the map, which may lie anywhere, and the direction in which the "
+            "most probable class at each gains most on the next."
+        )
+    elif maps:
+        note += " Black: border points and the direction across the border at each."
     if n_features == 2:
         return note
+    projected = "rows and the points nearest to the plane" if maps else "rows"
     return (
         f"{note} The plane of the first two principal components shows {plane.share:.0%} of the "
         f"variance of {n_features} features: shades are predictions in the plane through the mean "
-        "of the rows; rows and the points nearest to the plane are projected onto it."
+        f"of the rows; {projected} are projected onto it."
     )
 
 
