@@ -79,7 +79,11 @@ def test_the_steps_of_libsvm_and_libagf_have_their_commands(work, capsys):
     words = ("heart.limes", "heart.t.gz", "-o", "fast.gz.txt", "--proba", "--format", "libsvm")
     run("predict", *words)
     assert Path("fast.txt").read_text() == Path("fast.gz.txt").read_text()
-    labels = [line.split()[0] for line in Path("fast.txt").read_text().splitlines()[1:]]
+    # The labels are those of the replaced model: without --proba, and with it, where the likeliest
+    # class counts and an SVM may have another label.
+    run("predict", "heart.model", "heart.t", "-o", "slow.proba.txt", "--proba")
+    assert labels_in("fast.txt") == labels_in("slow.proba.txt")
+    labels = Path("slow.txt").read_text().split()
     for ending in ("csv", "parquet", "vec"):
         run("convert", "heart.t", f"rows.{ending}")
         run("predict", "heart.limes", f"rows.{ending}", "-o", "out.txt")
@@ -97,6 +101,11 @@ def test_the_steps_of_libsvm_and_libagf_have_their_commands(work, capsys):
     run("export", "heart.limes", "--to", "c", "-o", "heart.h")
     run("subsample", "heart.svm", "0.5", "-o", "half.svm")
     assert "no.svm: No such file" in error_of(capsys, *words[:1], "heart.limes", "no.svm")
+
+
+def labels_in(path):
+    """Return the labels in a file of labels with probabilities."""
+    return [line.split()[0] for line in Path(path).read_text().splitlines()[1:]]
 
 
 @pytest.mark.data

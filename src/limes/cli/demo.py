@@ -7,8 +7,9 @@ from typing import Any
 from limes.cli.main import add_command
 
 ADVICE = """\
-For your own model, give limes.accelerate rows as they occur in use; labels are not needed. Its
-agreement_ stands for rows like those given, coverage_agreement_ for rows between and around them."""
+For your own model, give limes.accelerate rows as they occur in use; labels are not needed.
+Its agreement_ stands for rows like those given, coverage_agreement_ for rows between and around
+them."""
 
 
 def add_parser(commands: Any) -> None:
