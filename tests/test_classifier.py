@@ -340,7 +340,7 @@ class TestOddCases:
 
     def test_of_few_rows_none_is_held_out_and_agreement_is_nan(self):
         X = np.array([[0.0], [1.0], [2.0], [3.0]])
-        fast = BordersClassifier(SVC(), random_state=0).fit(X, [0, 0, 1, 1])
+        fast = BordersClassifier(SVC(), n_borders=4).fit(X, [0, 0, 1, 1])
         assert np.isnan(fast.agreement_)
 
 
@@ -402,11 +402,12 @@ class TestBadInput:
             getattr(fast, method)(rows)
 
     @pytest.mark.usefixtures("quick_fit")
-    def test_a_value_too_large_for_float32_is_refused_but_not_for_float64(self, fast, moons):
+    def test_a_value_too_large_for_float32_is_refused_but_not_for_float64(self, moons):
         rows = np.array([[1e300, 0.0]])
+        fast = BordersClassifier(SVC(), n_borders=4).fit(*moons)
         with pytest.raises(ValueError, match="too large for float32"):
             fast.predict(rows)
-        BordersClassifier(SVC(), dtype="float64", random_state=0).fit(*moons).predict(rows)
+        BordersClassifier(SVC(), n_borders=4, dtype="float64").fit(*moons).predict(rows)
 
     def test_a_precomputed_kernel_is_refused(self, moons):
         X, y = moons

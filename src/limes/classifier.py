@@ -22,10 +22,17 @@ from limes.fit.pipeline import FitResult, fit_exact, fit_model
 from limes.fit.synthetic import rows_from_training_rows
 from limes.model.exact import ExactScheme, FallbackScheme
 from limes.model.file import load_model, save_model
-from limes.model.model import Candidate, Model, is_plain_rows
+from limes.model.model import Candidate, FitInfo, Model, is_plain_rows
 from limes.model.schemes import Scheme
 from limes.old_names import refuse_old_name
-from limes.report import ComparedModel, Comparison, QualityWarning, compare, pickled_size
+from limes.report import (
+    ComparedModel,
+    Comparison,
+    QualityWarning,
+    compare,
+    pickled_size,
+    scheme_name,
+)
 from limes.sources.generic import with_feature_names
 from limes.sources.pipelines import unwrap
 
@@ -346,7 +353,7 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             self._predict_by_source,
             pickled_size(self.estimator_) or None,
         )
-        fast = ComparedModel(self._name_in_report(), self.predict, self.scheme_.n_bytes)
+        fast = ComparedModel(scheme_name(self.scheme_), self.predict, self.scheme_.n_bytes)
         truth = None if y is None else np.asarray(y)
         return compare(fast, source, rows, truth, classes=self.classes_)
 
@@ -363,7 +370,7 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             until the new one is complete.
         fallback : bool, default=True
             Whether a map is written with the exact sums that it falls back to. Without them the
-            file holds no training row, and some rows get other labels.
+            file holds no training row, some rows get other labels, and its agreement is nan.
 
         Examples
         --------
@@ -385,6 +392,8 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             if name not in NOT_STORED
         }
         info = replace(self.model_.info, parameters=parameters)
+        if not fallback and isinstance(self.scheme_, FallbackScheme):
+            info = _without_measurements(info)
         save_model(replace(self.model_, info=info), path, fallback=fallback)
 
     @classmethod
@@ -551,15 +560,6 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         class_index = values > 0 if values.ndim == 1 else values.argmax(axis=1)
         return self.classes_[class_index.astype(np.intp)]
 
-    def _name_in_report(self) -> str:
-        """Return what predicts, in words."""
-        scheme = self.scheme_
-        if isinstance(scheme, ExactScheme):
-            return "exact sums"
-        if isinstance(scheme, FallbackScheme):
-            return f"borders ({scheme.name}, {scheme.share:.1%} exact)"
-        return f"borders ({scheme.name})"
-
 
 def accelerate(
     model: Any, X: ArrayLike | None = None, y: ArrayLike | None = None, **parameters: Any
@@ -657,6 +657,19 @@ def load(path: str | os.PathLike[str], *, max_bytes: int = 1 << 32) -> BordersCl
         raise ValueError(
             f"{os.fspath(path)}: expected parameters of a classifier: {error!s:.200}"
         ) from None
+
+
+def _without_measurements(info: FitInfo) -> FitInfo:
+    """Return what is known of a model after its fallback was left out: not its agreement."""
+    unknown = float("nan")
+    candidates = [replace(candidate, is_selected=False) for candidate in info.candidates]
+    return replace(
+        info,
+        agreement=unknown,
+        agreement_error=unknown,
+        coverage_agreement=unknown,
+        candidates=candidates,
+    )
 
 
 def _seed(random_state: Any) -> np.random.SeedSequence:

@@ -178,7 +178,8 @@ class TestSkl2onnx:
     def test_a_pipeline_converts(self, dtype):
         register()
         X, y = trees()
-        pipe = make_pipeline(StandardScaler(), BordersClassifier(SVC(gamma=0.1), random_state=0))
+        fast = BordersClassifier(SVC(gamma=0.1), scheme="shared", fallback=False)
+        pipe = make_pipeline(StandardScaler(), fast)
         rows = X.astype(dtype)
         pipe.fit(X, y)
         model = self.skl2onnx.to_onnx(pipe, rows[:1], options={"zipmap": False})
@@ -202,7 +203,7 @@ class TestSkl2onnx:
         register()
         X, y = blobs(2, 3)
         both = VotingClassifier(
-            [(name, BordersClassifier(SVC(), random_state=0)) for name in ("a", "b")],
+            [(name, BordersClassifier(SVC(), n_borders=16)) for name in ("a", "b")],
             voting="soft",
             flatten_transform=False,
         ).fit(X, y)

@@ -26,7 +26,7 @@ def moons():
 @pytest.mark.parametrize("limit", [{"max_cost": 50}, {"max_bytes": 300}])
 def test_a_limit_is_kept_and_used(moons, limit):
     model, X, rows = moons
-    fast = limes.accelerate(model, X, random_state=0, **limit)
+    fast = limes.accelerate(model, X, scheme="shared", fallback=False, **limit)
     ((name, value),) = limit.items()
     measured = fast.cost_ if name == "max_cost" else fast.scheme_.n_bytes
     assert 0.6 * value < measured <= value
@@ -38,15 +38,16 @@ def test_a_time_limit_is_kept(moons):
     small = limes.accelerate(model, X, scheme="shared", n_borders=16, random_state=0)
     # Without a limit 256 points are selected, which take at least eight times as long as 16.
     limit = 2 * microseconds_per_row(small.scheme_, X)
-    fast = limes.accelerate(model, X, max_time_us=limit, random_state=0)
+    fast = limes.accelerate(model, X, scheme="shared", fallback=False, max_time_us=limit)
     assert 1 < fast.n_borders_ < 1000
     assert microseconds_per_row(fast.scheme_, X) < 2 * limit
 
 
 def test_the_cheapest_candidate_with_min_agreement_is_selected(moons):
     model, X, rows = moons
-    modest = limes.accelerate(model, X, min_agreement=0.8, random_state=0)
-    strict = limes.accelerate(model, X, min_agreement=0.985, random_state=0)
+    options = {"scheme": "shared", "fallback": False}
+    modest = limes.accelerate(model, X, min_agreement=0.8, **options)
+    strict = limes.accelerate(model, X, min_agreement=0.985, **options)
     assert modest.cost_ < strict.cost_
     for fast, required in [(modest, 0.8), (strict, 0.985)]:
         agreeing = [item.cost for item in fast.candidates_ if item.agreement >= required]
@@ -56,8 +57,8 @@ def test_the_cheapest_candidate_with_min_agreement_is_selected(moons):
 
 def test_a_min_agreement_out_of_reach_warns(moons):
     model, X, _ = moons
-    with pytest.warns(UserWarning, match=r"min_agreement=0.999999 is not reached"):
-        limes.accelerate(model, X, min_agreement=0.999999, max_cost=30, random_state=0)
+    with pytest.warns(limes.QualityWarning, match=r"min_agreement=0.999999 is not reached"):
+        limes.accelerate(model, X, min_agreement=0.999999, max_cost=30)
 
 
 @pytest.mark.parametrize(
@@ -118,7 +119,7 @@ def test_a_model_without_training_rows_needs_rows():
 def test_the_candidates_are_drawn(moons):
     pytest.importorskip("matplotlib")
     model, X, _ = moons
-    fast = limes.accelerate(model, X, random_state=0)
+    fast = limes.accelerate(model, X, scheme="shared", fallback=False)
     axes = new_figure().add_subplot()
     draw_candidates(fast, axes)
     words = [text.get_text() for text in axes.texts]

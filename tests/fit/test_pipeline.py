@@ -14,7 +14,7 @@ from tests.fit.cases import accelerate_pairwise, points_of
 def test_the_default_selects_few_points_and_reports_their_skill_loss():
     X, y = make_moons(4000, noise=0.25, random_state=0)
     svc = SVC(C=10, gamma=2).fit(X, y)
-    fast = limes.accelerate(svc, X, random_state=0)
+    fast = limes.accelerate(svc, X, scheme="shared", fallback=False)
     selected = next(item for item in fast.candidates_ if item.is_selected)
     assert selected.skill_loss <= 0.004
     assert selected.n_borders <= 64

@@ -113,7 +113,7 @@ class TestRoundTrip:
 
     @pytest.mark.usefixtures("quick_fit")
     def test_what_the_fit_tried_is_kept(self, tmp_path, moons):
-        fast = BordersClassifier(SVC(gamma=2), random_state=0).fit(*moons)
+        fast = BordersClassifier(SVC(gamma=2), scheme="shared", fallback=False).fit(*moons)
         fast.save(tmp_path / "m.limes")
         assert len(fast.candidates_) > 1
         assert limes.load(tmp_path / "m.limes").candidates_ == fast.candidates_
@@ -139,7 +139,7 @@ class TestRoundTrip:
         clone(again)
 
     def test_an_agreement_that_is_not_known_stays_so(self, tmp_path):
-        fast = BordersClassifier(SVC(), random_state=0).fit([[0.0], [1.0]], [0, 1])
+        fast = BordersClassifier(SVC(), n_borders=1).fit([[0.0], [1.0]], [0, 1])
         assert np.isnan(fast.agreement_)
         fast.save(tmp_path / "m.limes")
         assert np.isnan(limes.load(tmp_path / "m.limes").agreement_)
@@ -251,6 +251,7 @@ class TestOldVersions:
         header = json.loads(header_text((DATA / "version_2.limes").read_bytes()))
         # An entry that files of version 2 may lack.
         header["info"]["coverage_agreement"] = None
+        header["info"]["parameters"]["fallback"] = "auto"
         again = json.loads(header_text((tmp_path / "m.limes").read_bytes()))
         assert {**again, "limes": ""} == {**header, "limes": ""}
 

@@ -219,7 +219,7 @@ class FallbackConfig:
     max_time_factor: float = 2.0
     uncovered_time_factor: float = 1.1
     # Standard errors by which ``min_agreement`` must be exceeded on validation rows.
-    agreement_errors: float = 1.0
+    agreement_errors: float = 0.5
     # Rows to measure agreement on between and around the given ones, and their values together.
     coverage_rows: int = 4000
     max_coverage_values: int = 1 << 24

@@ -1,4 +1,4 @@
-"""Which rows a map hands to the exact sums: those with a margin below a threshold."""
+"""Which rows a trained map hands to the exact sums: those with a margin below a threshold."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,8 +7,9 @@ from functools import cached_property
 import numpy as np
 
 from limes._typing import Array, Indices
-from limes.fit.config import DEFAULTS
+from limes.fit.config import DEFAULTS, Budget
 from limes.fit.validation import ValidationSet, agreement_error
+from limes.model.model import Candidate
 from limes.model.schemes import MapScheme
 
 # The largest threshold that a scheme takes: every row is handed over.
@@ -104,3 +105,46 @@ def margin_of_agreement(curve: MarginCurve, coverage: MarginCurve, min_agreement
             coverage.threshold_of_agreement(min_agreement),
         ),
     )
+
+
+@dataclass(frozen=True, eq=False)
+class TrainedCandidate:
+    """A map with its agreement, and the margin below which it hands rows to the exact sums."""
+
+    map_scheme: MapScheme
+    candidate: Candidate
+    budget: Budget
+    # Labels and margins on the validation rows and on the coverage rows.
+    curve: MarginCurve
+    coverage: MarginCurve
+    # Rows with a smaller margin are handed to the exact sums.
+    margin: float
+    # Of the map without fallback, each with its standard error: assuming that rows are independent,
+    # and as the mean over classes.
+    agreement: tuple[float, float]
+    balanced_agreement: tuple[float, float]
+    # Whether it meets the criterion of skill and Brier score, or the user's min_agreement; with its
+    # fallback, and without.
+    is_good_enough: bool
+    is_good_alone: bool
+
+    def is_worse_than(self, other: "TrainedCandidate") -> bool:
+        """Return whether an agreement is lower by more than its standard error explains."""
+        pairs = (
+            (self.agreement, other.agreement),
+            (self.balanced_agreement, other.balanced_agreement),
+        )
+        n_errors = DEFAULTS.search.worse_errors
+        return any(first[0] < second[0] - n_errors * second[1] for first, second in pairs)
+
+
+@dataclass(frozen=True)
+class CoverageGoal:
+    """An agreement on coverage rows, and the expected cost of a row that may be spent on it."""
+
+    agreement: float
+    max_cost: float
+
+    def is_reached_by(self, candidate: Candidate) -> bool:
+        """Return whether a candidate agrees at that cost."""
+        return candidate.coverage_agreement >= self.agreement and candidate.cost <= self.max_cost

@@ -41,6 +41,9 @@ from limes.sources.base import (
 from limes.sources.exact import exact_scheme_of, labels_of, no_exact_sums_reason
 from limes.sources.pipelines import unwrap
 
+# Rows that a limit of time is measured with.
+TIMED_ROWS = 1000
+
 
 @dataclass(frozen=True, eq=False)
 class FitResult:
@@ -119,7 +122,7 @@ def fit_model(
             coverage,
             options,
             exact=exact,
-            can_be_exact=scheme == "auto" and options.n_borders is None,
+            can_be_exact=scheme == "auto" and _is_within_limits(exact, options, sampled),
             seed=seed,
             verbose=verbose,
         )
@@ -170,11 +173,16 @@ def _needs_no_map(
     exact: ExactScheme, scheme: str, options: FitOptions, sampled: SampledRows
 ) -> bool:
     """Return whether exact sums are taken without a search: they cost little, or must agree."""
-    limits = options.limits
-    is_wanted = exact.cost <= DEFAULTS.search.unsearched_cost or limits.min_agreement == 1.0
-    if scheme != "auto" or options.n_borders is not None or not is_wanted:
+    is_cheap = exact.cost <= DEFAULTS.search.unsearched_cost
+    is_wanted = is_cheap or options.limits.min_agreement == 1.0
+    return scheme == "auto" and is_wanted and _is_within_limits(exact, options, sampled)
+
+
+def _is_within_limits(exact: ExactScheme | None, options: FitOptions, sampled: SampledRows) -> bool:
+    """Return whether exact sums may be the model: the user gives no size and no lower limit."""
+    if exact is None or options.n_borders is not None:
         return False
-    rows = np.asarray(to_dense(sampled.X[:1000]))
+    limits, rows = options.limits, np.asarray(to_dense(sampled.X[:TIMED_ROWS]))
     return not (limits.has_any and exceeded_limit(limits, exact, rows))
 
 

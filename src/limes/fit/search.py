@@ -20,7 +20,13 @@ from limes.fit.config import (
 )
 from limes.fit.criterion import SkillCriterion
 from limes.fit.data import FitData
-from limes.fit.fallback import MAX_MARGIN, MarginCurve, margin_of_agreement
+from limes.fit.fallback import (
+    MAX_MARGIN,
+    CoverageGoal,
+    MarginCurve,
+    TrainedCandidate,
+    margin_of_agreement,
+)
 from limes.fit.train import calibrate, fit_map, n_training_samples, seconds_per_sample
 from limes.fit.transfer_set import TransferSet, build_transfer_set, extend_transfer_set
 from limes.fit.validation import ValidationSet, augmented_validation_set
@@ -109,49 +115,6 @@ def exact_candidate(exact: ExactScheme, *, is_selected: bool = False) -> Candida
         skill_loss=0.0,
         coverage_agreement=1.0,
     )
-
-
-@dataclass(frozen=True, eq=False)
-class TrainedCandidate:
-    """A map with its agreement, and the margin below which it hands rows to the exact sums."""
-
-    map_scheme: MapScheme
-    candidate: Candidate
-    budget: Budget
-    # Labels and margins on the validation rows and on the coverage rows.
-    curve: MarginCurve
-    coverage: MarginCurve
-    # Rows with a smaller margin are handed to the exact sums.
-    margin: float
-    # Of the map without fallback, each with its standard error: assuming that rows are independent,
-    # and as the mean over classes.
-    agreement: tuple[float, float]
-    balanced_agreement: tuple[float, float]
-    # Whether it meets the criterion of skill and Brier score, or the user's min_agreement; with its
-    # fallback, and without.
-    is_good_enough: bool
-    is_good_alone: bool
-
-    def is_worse_than(self, other: "TrainedCandidate") -> bool:
-        """Return whether an agreement is lower by more than its standard error explains."""
-        pairs = (
-            (self.agreement, other.agreement),
-            (self.balanced_agreement, other.balanced_agreement),
-        )
-        n_errors = DEFAULTS.search.worse_errors
-        return any(first[0] < second[0] - n_errors * second[1] for first, second in pairs)
-
-
-@dataclass(frozen=True)
-class CoverageGoal:
-    """An agreement on coverage rows, and the expected cost of a row that may be spent on it."""
-
-    agreement: float
-    max_cost: float
-
-    def is_reached_by(self, candidate: Candidate) -> bool:
-        """Return whether a candidate agrees at that cost."""
-        return candidate.coverage_agreement >= self.agreement and candidate.cost <= self.max_cost
 
 
 class CandidateTrainer:
