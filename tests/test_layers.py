@@ -43,8 +43,10 @@ STAGES = [
     "train",
     "validation",
     "criterion",
+    "fallback",
     "search",
     "borders",
+    "parameters",
     "schemes",
     "pipeline",
 ]

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from limes.libsvm import read_libsvm_model, write_libsvm_model
     from limes.model.border_map import BorderMap
     from limes.model.model import Candidate
+    from limes.report import QualityWarning
     from limes.versions import show_versions
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "Candidate",
     "KernelDensityClassifier",
     "NeighborsDensity",
+    "QualityWarning",
     "accelerate",
     "load",
     "read_libagf_model",
@@ -47,6 +49,7 @@ PLACES = {
     "Candidate": "limes.model.model",
     "KernelDensityClassifier": "limes.agf",
     "NeighborsDensity": "limes.agf",
+    "QualityWarning": "limes.report",
     "accelerate": "limes.classifier",
     "load": "limes.classifier",
     "read_libagf_model": "limes.export.libagf",

@@ -4,7 +4,6 @@ import os
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
-from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import numpy as np
@@ -13,25 +12,34 @@ from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clo
 from sklearn.frozen import FrozenEstimator
 from sklearn.svm import SVC
 from sklearn.utils import check_random_state, get_tags
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from limes._typing import Array, Labels
-from limes.fit.borders import PLACEMENTS
-from limes.fit.config import FitOptions, Limits
-from limes.fit.pipeline import fit_model
+from limes.fit.parameters import check_parameters, fit_options
+from limes.fit.pipeline import FitResult, fit_exact, fit_model
 from limes.fit.synthetic import rows_from_training_rows
+from limes.model.exact import ExactScheme, FallbackScheme
 from limes.model.file import load_model, save_model
-from limes.model.model import Candidate, FitInfo, Model, is_plain_rows, scheme_index
-from limes.model.schemes import SCHEMES, Scheme
+from limes.model.model import Candidate, Model, is_plain_rows
+from limes.model.schemes import Scheme
 from limes.old_names import refuse_old_name
-from limes.report import ComparedModel, Comparison, compare, pickled_size
+from limes.report import ComparedModel, Comparison, QualityWarning, compare, pickled_size
 from limes.sources.generic import with_feature_names
 from limes.sources.pipelines import unwrap
 
 # Parameters that a model file leaves out: they belong to the computer or to the source.
 NOT_STORED = {"estimator", "n_jobs", "verbose"}
+# Difference between the agreements on rows like those given and on rows around them above which the
+# fit warns.
+MAX_COVERAGE_LOSS = 0.02
 RENAMED = {"tradeoff_": "candidates_", "one_sided_": "scheme_.maps[i].is_constant"}
+
+
+def _has_probabilities(fast: "BordersClassifier") -> bool:
+    """Return whether there are probabilities; any model but some exact sums has them."""
+    return not hasattr(fast, "model_") or fast.model_.scheme.has_probabilities
 
 
 class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
@@ -47,12 +55,15 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         is frozen (``sklearn.frozen.FrozenEstimator``), a LIBSVM model or a function of rows. None
         means ``SVC()``. Linear steps of a ``Pipeline`` before the classifier are folded into the
         model and cost a prediction nothing.
-    scheme : {'auto', 'shared', 'shortlist', 'tree', 'pairwise', 'one-vs-rest'}, default='auto'
-        How border maps make classes. 'shared': one map with a function for each class. 'shortlist':
+    scheme : {'auto', 'exact', 'shared', 'shortlist', 'tree', 'pairwise', 'one-vs-rest'}, \
+            default='auto'
+        How classes are predicted. 'exact': by the sums of the source itself, in the compiled core,
+        with the source's labels. 'shared': one map with a function for each class. 'shortlist':
         such a map selects the likeliest classes, and the maps of their pairs decide. 'tree': one
         map for each node of a class hierarchy. 'pairwise': one map for each pair (the paper).
-        'one-vs-rest': one for each class against the others. 'auto' is 'shared', or 'pairwise'
-        where ``refine=False`` or a threshold is given; two classes have one map in every scheme.
+        'one-vs-rest': one for each class against the others. 'auto' is 'exact' where that is fast
+        or no map is twice as fast, else 'shared'; it is 'pairwise' where ``refine=False`` or a
+        threshold is given. Two classes have one map in every scheme.
     n_borders : int or 'auto', default='auto'
         Points of a map. 'auto' trains shared maps of growing size and selects the smallest whose
         expected loss in uncertainty coefficient is below 0.004, or 1 % of the source's if that is
@@ -80,18 +91,26 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         Largest absolute decision value of a border point.
     dtype : {'float32', 'float64'}, default='float32'
         Precision of prediction. A row so far from zero that its sums could overflow is scaled down.
+    fallback : 'auto' or bool, default='auto'
+        Whether a map may carry the exact sums, which then predict the rows whose two likeliest
+        classes are close in the map. 'auto': where that is needed to keep the source's skill, to
+        reach ``min_agreement``, or to agree with the source on 99 % of the rows between and around
+        those given, as far as that takes no longer than the map itself; not where ``n_borders`` is
+        given. True: always. False: never. For the schemes 'auto' and 'shared', and sources with
+        exact sums: SVMs, kernel densities and binary Gaussian-process classifiers.
     min_agreement : float or None, default=None
-        Share of rows that must get the source's label: the cheapest candidate that reaches it is
-        selected, with a warning if none does. This and the limits below are for the schemes 'auto'
-        and 'shared' with ``n_borders='auto'``.
+        Share of rows that must get the source's label, both of rows like those given and of rows
+        between and around them: the cheapest candidate that reaches it is selected, with a warning
+        if none does. With exact sums it is always reached. This and the limits below are for the
+        schemes 'auto' and 'shared' with ``n_borders='auto'``.
     max_cost : int or None, default=None
-        Most multiply-adds per row.
+        Most multiply-adds per row that are expected, an exponential counted as several.
     max_time_us : float or None, default=None
         Most microseconds per row in a batch, on one thread of this computer.
     max_bytes : int or None, default=None
         Most bytes of points and functions; a microcontroller may have 2048.
-    random_state : int, RandomState instance or None, default=None
-        Seed of the fit.
+    random_state : int, RandomState instance or None, default=0
+        Seed of the fit: the same call gives the same model. None for another one each time.
     n_jobs : int or None, default=None
         Pairs of classes fitted at once, and threads of a prediction. Results do not depend on it.
     verbose : int, default=0
@@ -114,14 +133,24 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     n_borders_ : int
         Border points in all maps.
     cost_ : int
-        Multiply-adds per row.
+        Multiply-adds per row that are expected, an exponential counted as several.
     agreement_ : float
-        Share of held-out rows with the source's label; nan where there were too few rows to hold
-        any out. For SVMs it is importance-weighted to out-of-fold margins, so that it estimates
+        Share of held-out rows with the source's label: it stands for rows like those given, and
+        for no others. 1 for exact sums; nan where there were too few rows to hold any out.
+        For SVMs it is importance-weighted to out-of-fold margins, so that it estimates
         agreement on unseen rows, unless training the SVM again would take long. Where rows are few,
         the model is trained once more with the held-out rows after that.
     agreement_error_ : float
         Standard error of ``agreement_``.
+    coverage_agreement_ : float
+        Share of rows between and around the held-out rows with the source's label: rows
+        a + t (b - a) of two random rows, t from -0.3 to 1.3. Where it is far below ``agreement_``,
+        the rows given do not cover where the model may be used.
+    fallback_margin_ : float
+        Log odds between the two likeliest classes of the map below which a row is predicted by the
+        exact sums; 0 without fallback.
+    fallback_share_ : float
+        Share of rows like those given that is expected to be predicted by them.
     candidates_ : list of Candidate
         The models that were compared: scheme, points, cost, agreement, expected loss of skill.
     placement_ : str or None
@@ -154,11 +183,12 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         threshold: float = 0.0,
         tolerance: float = 1e-5,
         dtype: str = "float32",
+        fallback: str | bool = "auto",
         min_agreement: float | None = None,
         max_cost: int | None = None,
         max_time_us: float | None = None,
         max_bytes: int | None = None,
-        random_state: Any = None,
+        random_state: Any = 0,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -172,6 +202,7 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self.threshold = threshold
         self.tolerance = tolerance
         self.dtype = dtype
+        self.fallback = fallback
         self.min_agreement = min_agreement
         self.max_cost = max_cost
         self.max_time_us = max_time_us
@@ -195,7 +226,7 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         BordersClassifier
             Itself.
         """
-        _check_parameters(self)
+        check_parameters(self)
         rows, labels = validate_data(
             self, X, y, accept_sparse="csr", dtype=(np.float64, np.float32)
         )
@@ -222,13 +253,18 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         -------
         ndarray of shape (n_rows,) or (n_rows, n_classes)
             Two classes: positive for the second; its hyperbolic tangent is the difference in
-            probability. More: the logarithm of each class's probability.
+            probability. More: the logarithm of each class's probability. With exact sums, the
+            source's own decision function.
         """
         rows = self._check_rows(X)
         return self.model_.decision_function(rows, n_jobs=self.n_jobs)
 
+    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: ArrayLike) -> Array:
         """Return the probability of each class.
+
+        Not available for exact sums of a source without probabilities, unless they were fitted to
+        rows.
 
         Parameters
         ----------
@@ -238,7 +274,8 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n_rows, n_classes)
-            In the order of ``classes_``; the largest is that of the predicted class.
+            In the order of ``classes_``; the largest is that of the predicted class. With exact
+            sums they are the source's, and an SVM's own labels and probabilities may disagree.
         """
         rows = self._check_rows(X)
         return self.model_.predict_proba(rows, n_jobs=self.n_jobs)
@@ -309,18 +346,24 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             self._predict_by_source,
             pickled_size(self.estimator_) or None,
         )
-        fast = ComparedModel(f"borders ({self.scheme_.name})", self.predict, self.scheme_.n_bytes)
+        fast = ComparedModel(self._name_in_report(), self.predict, self.scheme_.n_bytes)
         truth = None if y is None else np.asarray(y)
         return compare(fast, source, rows, truth, classes=self.classes_)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: str | os.PathLike[str], *, fallback: bool = True) -> None:
         """Write all that predicts to one file, for ``limes.load``; the source is left out.
+
+        Exact sums, and a map that falls back to them, are written with the training rows that the
+        source keeps, such as support vectors.
 
         Parameters
         ----------
         path : path-like
             File to write, by convention with the ending ``.limes``. An old file stays as it is
             until the new one is complete.
+        fallback : bool, default=True
+            Whether a map is written with the exact sums that it falls back to. Without them the
+            file holds no training row, and some rows get other labels.
 
         Examples
         --------
@@ -342,7 +385,7 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             if name not in NOT_STORED
         }
         info = replace(self.model_.info, parameters=parameters)
-        save_model(replace(self.model_, info=info), path)
+        save_model(replace(self.model_, info=info), path, fallback=fallback)
 
     @classmethod
     def from_model(cls, model: Model) -> Self:
@@ -361,7 +404,7 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         names = cls._get_param_names()
         stored = model.info.parameters.items()
         fast = cls(**{name: value for name, value in stored if name in names})
-        _check_parameters(fast)
+        check_parameters(fast)
         fast._set_model(model)
         return fast
 
@@ -377,13 +420,30 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     @property
     def cost_(self) -> int:
-        """Multiply-adds per row."""
+        """Multiply-adds per row that are expected, an exponential counted as several."""
         return self.model_.scheme.cost
 
     @property
     def agreement_(self) -> float:
-        """Share of held-out rows with the source's label."""
+        """Share of held-out rows, like those given, with the source's label."""
         return self.model_.info.agreement
+
+    @property
+    def coverage_agreement_(self) -> float:
+        """Share of rows between and around the held-out rows with the source's label."""
+        return self.model_.info.coverage_agreement
+
+    @property
+    def fallback_margin_(self) -> float:
+        """Log odds of the map below which the exact sums predict a row."""
+        scheme = self.model_.scheme
+        return scheme.margin if isinstance(scheme, FallbackScheme) else 0.0
+
+    @property
+    def fallback_share_(self) -> float:
+        """Expected share of rows that the exact sums predict."""
+        scheme = self.model_.scheme
+        return scheme.share if isinstance(scheme, FallbackScheme) else 0.0
 
     @property
     def agreement_error_(self) -> float:
@@ -420,7 +480,7 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             source,
             X,
             y,
-            options=self._options(),
+            options=fit_options(self),
             scheme=self.scheme,
             refine=self.refine,
             by_probability=self.border == "probability",
@@ -428,13 +488,31 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             n_jobs=self.n_jobs,
             verbose=self.verbose,
         )
-        validation = result.validation
-        predicted = scheme_index(result.validated_scheme, validation.rows, n_jobs=self.n_jobs)
-        agreement, error = validation.agreement(predicted)
+        return self._set_result(source, result)
+
+    def _take_exact_sums(self, source: Any) -> Self:
+        """Take the sums of a fitted source, without any row."""
+        result = fit_exact(source)
+        self.n_features_in_ = result.scheme.n_features
+        names = getattr(source, "feature_names_in_", None)
+        if names is not None:
+            self.feature_names_in_ = names
+        return self._set_result(source, result)
+
+    def _set_result(self, source: Any, result: FitResult) -> Self:
+        """Make this the fitted classifier of a fit; warn where it agrees less than it seems."""
+        info = result.info(self.n_jobs)
         self.estimator_ = source
         names = getattr(self, "feature_names_in_", None)
-        info = FitInfo(agreement, error, result.placement, result.candidates)
         self._set_model(Model(result.scheme, result.classes, self.n_features_in_, names, info))
+        if info.coverage_agreement < info.agreement - MAX_COVERAGE_LOSS:
+            warnings.warn(
+                f"the model agrees with its source on {info.agreement:.1%} of rows like those "
+                f"given but on {info.coverage_agreement:.1%} of rows between and around them: give "
+                "rows as they occur in use (labels are not needed), or min_agreement.",
+                QualityWarning,
+                stacklevel=4,
+            )
         return self
 
     def _set_model(self, model: Model) -> None:
@@ -473,17 +551,14 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         class_index = values > 0 if values.ndim == 1 else values.argmax(axis=1)
         return self.classes_[class_index.astype(np.intp)]
 
-    def _options(self) -> FitOptions:
-        """Return the parameters as the fit takes them."""
-        return FitOptions(
-            n_borders=None if self.n_borders == "auto" else int(self.n_borders),
-            placement=self.placement,
-            blend=None if self.blend == "auto" else int(self.blend),
-            tolerance=self.tolerance,
-            decision_offset=float(np.arctanh(self.threshold)),
-            double=self.dtype == "float64",
-            limits=Limits(self.min_agreement, self.max_cost, self.max_time_us, self.max_bytes),
-        )
+    def _name_in_report(self) -> str:
+        """Return what predicts, in words."""
+        scheme = self.scheme_
+        if isinstance(scheme, ExactScheme):
+            return "exact sums"
+        if isinstance(scheme, FallbackScheme):
+            return f"borders ({scheme.name}, {scheme.share:.1%} exact)"
+        return f"borders ({scheme.name})"
 
 
 def accelerate(
@@ -499,15 +574,16 @@ def accelerate(
         returns decision values (n_rows,), positive for the second class, or scores
         (n_rows, n_classes).
     X : array-like or sparse matrix of shape (n_rows, n_features), default=None
-        Rows like those to be predicted; the training rows are best. None: synthetic rows are made
-        from the training rows that the model keeps, such as support vectors, with a warning, since
-        these lie near the border only.
+        Rows as they occur in use; labels are not needed. The training rows do where they are like
+        those. None: with ``scheme='exact'`` none are needed; else synthetic rows are made from the
+        training rows that the model keeps, such as support vectors, with a warning, since these lie
+        near the border only.
     y : array-like of shape (n_rows,), default=None
         True labels. Not needed, since the source labels the rows; they improve probabilities where
         the source has none of its own.
     **parameters
         Parameters of ``BordersClassifier`` by name: ``scheme``, ``n_borders``, ``placement``,
-        ``blend``, ``refine``, ``border``, ``threshold``, ``tolerance``, ``dtype``,
+        ``blend``, ``refine``, ``border``, ``threshold``, ``tolerance``, ``dtype``, ``fallback``,
         ``min_agreement``, ``max_cost``, ``max_time_us``, ``max_bytes``, ``random_state``,
         ``n_jobs``, ``verbose``.
 
@@ -529,9 +605,11 @@ def accelerate(
     """
     is_estimator = hasattr(model, "fit")
     fast = BordersClassifier(FrozenEstimator(model) if is_estimator else model, **parameters)
-    _check_parameters(fast)
+    check_parameters(fast)
     if is_estimator:
         check_is_fitted(model)
+    if X is None and y is None and fast.scheme == ExactScheme.name:
+        return fast._take_exact_sums(model)
     if X is None:
         X = _synthetic_rows(model, y, fast.random_state)
     _check_same_features(model, X)
@@ -621,89 +699,3 @@ def _check_same_features(model: Any, X: ArrayLike) -> None:
             f"X must have the columns {list(names)!r}, in the order in which the source "
             f"{type(model).__name__} was fitted with, got {list(columns)!r}."
         )
-
-
-def _check_parameters(fast: BordersClassifier) -> None:
-    """Raise for a parameter that is wrong, before anything long begins."""
-    for name, rule in RULES.items():
-        value = getattr(fast, name)
-        expected = rule(value)
-        if expected:
-            raise ValueError(f"{name} must be {expected}, got {value!r}.")
-    if fast.scheme == "shared" and fast.threshold:
-        raise ValueError(
-            f"threshold must be 0 with scheme='shared', got {fast.threshold!r}: its map is trained "
-            "to where labels change. Give scheme='auto' or 'pairwise'."
-        )
-    limits = ("min_agreement", "max_cost", "max_time_us", "max_bytes")
-    given = [name for name in limits if getattr(fast, name) is not None]
-    is_open = fast.scheme in ("auto", "shared") and fast.n_borders == "auto"
-    if given and not (is_open and fast.refine and not fast.threshold):
-        raise ValueError(
-            f"{given[0]} chooses the number of points: give it with scheme='auto' or "
-            f"'shared', n_borders='auto', refine=True and threshold=0, got {fast.scheme!r}, "
-            f"{fast.n_borders!r}, {fast.refine!r} and {fast.threshold!r}."
-        )
-
-
-def _one_of(*choices: str) -> Callable[[Any], str]:
-    """Return the rule of a parameter with a few values."""
-    text = f"one of {sorted(choices)}"
-    return lambda value: "" if isinstance(value, str) and value in choices else text
-
-
-def _between(low: float, high: float) -> Callable[[Any], str]:
-    """Return the rule of a number strictly between two others."""
-    text = f"a number between {low} and {high}"
-    return lambda value: "" if _is_number(value) and low < float(value) < high else text
-
-
-def _limit(high: float) -> Callable[[Any], str]:
-    """Return the rule of an optional limit."""
-    text = f"None or a number from 0 to {high}"
-
-    def rule(value: Any) -> str:
-        return "" if value is None or (_is_number(value) and 0 < float(value) <= high) else text
-
-    return rule
-
-
-def _count(value: Any) -> str:
-    """Return what is wrong with a number of points, or nothing."""
-    is_auto = isinstance(value, str) and value == "auto"
-    is_count = _is_integer(value) and int(value) >= 1
-    return "" if is_auto or is_count else "'auto' or an integer of 1 or more"
-
-
-def _is_number(value: Any) -> bool:
-    """Return whether a value is a real number, which True is not."""
-    return isinstance(value, Real) and not isinstance(value, bool)
-
-
-def _is_integer(value: Any) -> bool:
-    """Return whether a value is a whole number, which True is not."""
-    return isinstance(value, Integral) and not isinstance(value, bool)
-
-
-# What each parameter must be: a rule returns that in words where a value breaks it.
-RULES: dict[str, Callable[[Any], str]] = {
-    "scheme": _one_of("auto", *SCHEMES),
-    "placement": _one_of("auto", *PLACEMENTS),
-    "border": _one_of("predict", "probability"),
-    "dtype": _one_of("float32", "float64"),
-    "n_borders": _count,
-    "blend": _count,
-    "threshold": _between(-1.0, 1.0),
-    "tolerance": _between(0.0, np.inf),
-    "refine": lambda value: "" if isinstance(value, bool | np.bool_) else "True or False",
-    "verbose": lambda value: "" if isinstance(value, Integral) else "an integer",
-    "n_jobs": lambda value: (
-        ""
-        if value is None or (_is_integer(value) and value != 0)
-        else "None or an integer other than 0, such as -1 for all"
-    ),
-    "min_agreement": _limit(1.0),
-    "max_cost": _limit(np.inf),
-    "max_time_us": _limit(np.inf),
-    "max_bytes": _limit(np.inf),
-}

@@ -25,6 +25,14 @@ N_BINS = 10
 Predict = Callable[[Any], Labels]
 
 
+class QualityWarning(UserWarning):
+    """A fitted model agrees with its source less than was asked, or less where it may be used.
+
+    The message is one sentence with the number and what to do. Turn it into an error with
+    ``warnings.simplefilter("error", limes.QualityWarning)``.
+    """
+
+
 @dataclass(frozen=True, eq=False)
 class Comparison:
     """A model, and the source that it replaces, on the same rows; printing it gives a table.

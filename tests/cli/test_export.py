@@ -37,3 +37,40 @@ def test_an_exported_libagf_model_can_be_scored(folder, tmp_path, capsys):
         output_of(capsys, "score", tmp_path / "f.agf", folder / "test.csv", "--json")
     )
     assert result["model"]["accuracy"] > 0.6
+
+
+class TestFallback:
+    @pytest.fixture
+    def model(self, tmp_path):
+        """A pairwise map of two classes with fallback, in a file."""
+        import numpy as np
+
+        from limes.model import BorderMap, Model, PairwiseScheme, save_model
+        from limes.model.exact import ExactScheme, FallbackScheme
+        from limes.model.svm import Kernel, TrainedSvm
+
+        line = BorderMap.from_borders(points=[[0.0, 1.0]], normals=[[0.0, 2.0]])
+        svm = TrainedSvm(Kernel("rbf"), [[0.0, 0.0], [0.0, 2.0]], [[1, -1]], [0.0], [1, 1])
+        scheme = FallbackScheme(PairwiseScheme((line,), 2), ExactScheme(svm), margin=0.5)
+        save_model(Model(scheme, np.array([3, 7]), 2), tmp_path / "both.limes")
+        return tmp_path / "both.limes"
+
+    @pytest.mark.parametrize("target", ["c", "onnx", "libagf"])
+    def test_it_is_left_out_with_a_note(self, model, target, tmp_path, capsys):
+        run("export", model, "--to", target, "-o", tmp_path / "out")
+        note = capsys.readouterr().err
+        assert note.startswith("limes: written without the fallback to exact sums")
+        assert ("--fallback" in note) == (target != "libagf")
+        assert note.count("\n") == 1
+
+    @pytest.mark.parametrize("target", ["c", "onnx"])
+    def test_it_is_included_on_request(self, model, target, tmp_path, capsys):
+        run("export", model, "--to", target, "-o", tmp_path / "alone")
+        capsys.readouterr()
+        run("export", model, "--to", target, "-o", tmp_path / "both", "--fallback")
+        assert not capsys.readouterr().err
+        assert (tmp_path / "both").stat().st_size > (tmp_path / "alone").stat().st_size
+
+    def test_libagf_has_none(self, model, tmp_path, capsys):
+        words = ("export", model, "--to", "libagf", "-o", tmp_path / "out", "--fallback")
+        assert "libAGF has no exact sums" in error_of(capsys, *words)

@@ -33,7 +33,7 @@ def make_trainer(n_held_out=100, min_agreement=None):
     data = FitData(X[n_held_out:], y[n_held_out:], None, held_out_rows)
     validation = ValidationSet.unweighted(held_out_rows, source.predict_index(held_out_rows))
     options = FitOptions(None, "auto", None, 1e-6, limits=Limits(min_agreement))
-    return CandidateTrainer(source, data, validation, options, rng)
+    return CandidateTrainer(source, data, validation, validation, options, rng)
 
 
 def change_search(monkeypatch, **values):
@@ -56,7 +56,7 @@ def test_the_last_training_uses_the_held_out_rows():
         trained.candidate.n_borders,
         trained.candidate.cost,
     )
-    assert not np.array_equal(whole.scheme.maps[0].points, trained.scheme.maps[0].points)
+    assert not np.array_equal(whole.map_scheme.maps[0].points, trained.map_scheme.maps[0].points)
 
 
 def test_a_small_share_of_held_out_rows_is_not_trained_on():
@@ -118,7 +118,12 @@ def test_behind_a_projection_no_candidate_is_retrained_with_the_full_budget():
     source = as_source(SVC().fit(X, y), SourceContext(X, y, False, rng))
     validation = ValidationSet.unweighted(X, source.predict_index(X))
     trainer = CandidateTrainer(
-        source, FitData(X, y, None, X[:0]), validation, FitOptions(None, "auto", None, 1e-6), rng
+        source,
+        FitData(X, y, None, X[:0]),
+        validation,
+        validation,
+        FitOptions(None, "auto", None, 1e-6),
+        rng,
     )
     trained = trainer.train(4, 3, seed(), trainer.search_budget)
     assert trainer.is_wide
@@ -128,7 +133,7 @@ def test_behind_a_projection_no_candidate_is_retrained_with_the_full_budget():
 def test_a_small_wide_source_gets_more_than_one_point():
     X, y = shuffle(*load_digits(return_X_y=True), random_state=0)
     model = make_pipeline(StandardScaler(), SVC()).fit(X[:150], y[:150])
-    fast = limes.accelerate(model, X[:150], random_state=0)
+    fast = limes.accelerate(model, X[:150], scheme="shared", fallback=False)
     assert fast.n_borders_ > 1
     assert np.mean(fast.predict(X[150:]) == model.predict(X[150:])) > 0.93
 
@@ -147,7 +152,7 @@ def test_agreement_is_measured_on_rows_that_were_not_trained_on():
 def test_thirty_rows_of_many_features_are_not_too_few_for_points():
     X = np.random.default_rng(1).normal(size=(2030, 100))
     svc = SVC().fit(X[:30], X[:30, 0] + X[:30, 1] > 0)
-    fast = limes.accelerate(svc, X[:30], random_state=1)
+    fast = limes.accelerate(svc, X[:30], scheme="shared", fallback=False, random_state=1)
     assert fast.n_borders_ > 1
     assert np.mean(fast.predict(X[30:]) == svc.predict(X[30:])) > 0.9
 
@@ -156,6 +161,6 @@ def test_min_agreement_may_take_a_point_for_every_row():
     X, y = make_classification(120, 6, n_informative=4, n_classes=3, random_state=1)
     svc = SVC(C=10).fit(X, y)
     with pytest.warns(UserWarning, match="min_agreement=1.0 is not reached"):
-        fast = limes.accelerate(svc, X, min_agreement=1.0, random_state=0)
+        fast = limes.accelerate(svc, X, scheme="shared", fallback=False, min_agreement=1.0)
     n_rows = len(X) - 24
     assert n_rows <= max(item.n_borders for item in fast.candidates_) <= n_rows + 10

@@ -28,7 +28,7 @@ def test_a_difference_below_the_smallest_one_does_not_count():
 def test_candidates_that_cost_more_than_the_source_are_not_trained():
     X, y = make_blobs(900, 30, centers=30, cluster_std=4.0, random_state=0)
     svc = SVC(C=10, gamma=0.01).fit(X, y % 3)
-    candidates = limes.accelerate(svc, X, random_state=0).candidates_
+    candidates = limes.accelerate(svc, X, scheme="shared", fallback=False).candidates_
     n_vectors = len(svc.support_)
     for item in candidates:
         max_cost = n_vectors * (30 + 50) if item.n_borders <= 128 else n_vectors * 30 / 10
@@ -57,11 +57,9 @@ def test_a_cheap_candidate_that_misses_a_rare_class_is_not_selected():
 
 
 def test_the_search_stops_when_more_points_do_not_help():
-    assert not should_stop([candidate(1, 0.8), candidate(8, 0.9), candidate(32, 0.89)])
-    assert should_stop(
-        [candidate(1, 0.8), candidate(8, 0.9), candidate(32, 0.89), candidate(128, 0.9)]
-    )
-    assert should_stop([candidate(1, 1.0)])
+    assert not should_stop([0.8, 0.9, 0.89])
+    assert should_stop([0.8, 0.9, 0.89, 0.9])
+    assert should_stop([1.0])
 
 
 def test_the_cheapest_good_enough_candidate_is_selected():

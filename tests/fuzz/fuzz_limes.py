@@ -10,6 +10,13 @@ from mutations import NUMBERS, fuzz, main, mutate
 
 from limes import BorderMap, BordersClassifier
 from limes.model.affine import AffineMap
+from limes.model.exact import (
+    Calibrators,
+    ClassDensities,
+    ExactScheme,
+    FallbackScheme,
+    PairSigmoids,
+)
 from limes.model.file import parse_model, save_model
 from limes.model.file_layout import MAGIC, PREAMBLE
 from limes.model.model import Candidate, FitInfo, Model
@@ -20,6 +27,7 @@ from limes.model.schemes import (
     ShortlistScheme,
     TreeScheme,
 )
+from limes.model.svm import Kernel, TrainedSvm
 
 # Bytes of integers and floats, as in arrays.
 VALUES = [np.int64(value).tobytes() for value in (0, 1, -1, 2, 3, 255, 2**31, 2**62, -(2**63))]
@@ -51,8 +59,39 @@ def seeds():
         Model(ShortlistScheme(shortlist(rng, dense), 4, logit_margin=2.0), np.arange(4), 3),
         Model(TreeScheme(maps(rng, 3, sparse, 2), 4, children=TREE), np.arange(4), 3),
     ]
+    models += exact_models(rng, dense)
     old = (Path(__file__).parents[1] / "data" / "version_1.limes").read_bytes()
     return [*(written(model) for model in models), old]
+
+
+def exact_models(rng, dense):
+    """Return models with the section of an exact source, in all its forms."""
+    two, three = svm(rng, "rbf", 2, 3), svm(rng, "poly", 3, 3)
+    sigmoids = PairSigmoids(np.ones(3), np.zeros(3), like_libsvm=True)
+    isotonic = Calibrators(isotonic=(([-1.0, 0.0, 1.0], [0.1, 0.4, 0.8]),))
+    densities = ClassDensities(rng.normal(size=(4, 3)), 0.5, [3, 1], [-1.0, -2.0])
+    base = SharedScheme(shared_map(rng, dense), 4)
+    fallback = FallbackScheme(base, ExactScheme(svm(rng, "rbf", 4, 2), dense), 1.5, 0.1)
+    schemes = [
+        ExactScheme(two, rule="strict"),
+        ExactScheme(three, rule="ties broken", class_order=[2, 0, 1], probabilities=sigmoids),
+        ExactScheme(two, rule="likeliest", probabilities=isotonic),
+        ExactScheme(two, rule="likeliest", probabilities=Calibrators([[-1.0, 0.5]])),
+        ExactScheme(densities, rule="density"),
+        fallback,
+    ]
+    return [Model(scheme, np.arange(scheme.n_classes), 3) for scheme in schemes]
+
+
+def svm(rng, kernel, n_classes, n_features):
+    n_vectors, n_pairs = 2 * n_classes, n_classes * (n_classes - 1) // 2
+    return TrainedSvm(
+        Kernel(kernel, 0.5, 2, 1.0),
+        rng.normal(size=(n_vectors, n_features)),
+        rng.normal(size=(n_classes - 1, n_vectors)),
+        rng.normal(size=n_pairs),
+        np.full(n_classes, 2),
+    )
 
 
 def maps(rng, n_maps, preprocessing, blend):
@@ -85,17 +124,25 @@ def written(model):
 
 def read(data, name):
     """Read a file, and predict if it is accepted as a model."""
-    fast = BordersClassifier.from_model(parse_model(data, name))
+    model = parse_model(data, name)
+    try:
+        fast = BordersClassifier.from_model(model)
+    except (TypeError, ValueError) as error:
+        # As ``limes.load`` names the file.
+        raise ValueError(f"{name}: expected parameters of a classifier: {error!s:.200}") from None
     if fast.n_features_in_ != ROWS.shape[1] or hasattr(fast, "feature_names_in_"):
         return
     try:
-        labels, probabilities = fast.predict(ROWS), fast.predict_proba(ROWS)
+        labels, values = fast.predict(ROWS), fast.decision_function(ROWS)
+        has_probabilities = fast.scheme_.has_probabilities
+        probabilities = fast.predict_proba(ROWS) if has_probabilities else None
     except ValueError as error:
         if "float32" not in str(error):
             raise
         return
     assert np.isin(labels, fast.classes_).all()
-    assert probabilities.shape == (len(ROWS), len(fast.classes_))
+    assert len(values) == len(ROWS)
+    assert probabilities is None or probabilities.shape == (len(ROWS), len(fast.classes_))
 
 
 def change(data, seeds, rng):

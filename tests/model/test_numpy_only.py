@@ -46,6 +46,19 @@ def test_models_load_predict_and_are_written_with_numpy_alone(tmp_path):
     assert run(code) == ["3", "3"]
 
 
+def test_exact_sums_need_numpy_alone(tmp_path):
+    code = f"""
+        import numpy as np
+        from limes.model import ExactScheme, Model, load_model, save_model
+        from limes.model.svm import Kernel, TrainedSvm
+        svm = TrainedSvm(Kernel("rbf"), [[0.0], [2.0]], [[1.0, -1.0]], [0.0], [1, 1])
+        save_model(Model(ExactScheme(svm), np.array([3, 5]), 1), {str(tmp_path)!r} + "/m.limes")
+        model = load_model({str(tmp_path)!r} + "/m.limes")
+        print(*model.predict([[0.5], [1.5]]), model.predictor()([3.0]))
+    """
+    assert run(code) == ["3", "5", "5"]
+
+
 def test_importing_the_model_takes_little_beyond_numpy():
     code = """
         import time, numpy

@@ -25,6 +25,9 @@ from limes.agf.tuning import (
     is_auto,
     leave_one_out_errors,
 )
+from limes.model.affine import AffineMap
+from limes.model.exact import ClassDensities, ExactScheme
+from limes.sources.base import NoExactSumsError, SourceContext, exact_scheme
 
 Array = NDArray[Any]
 # Smaller bandwidths count as 0: their inverse square would overflow.
@@ -267,6 +270,24 @@ class KernelDensityClassifier(GaussianKernelClassifier):
             width = FixedWidth(bandwidth / self._training.scale)
         self.bandwidth_ = width.bandwidth * self._training.scale
         return whole_scope(self._training, width)
+
+
+@exact_scheme.register
+def _(model: KernelDensityClassifier, context: SourceContext | None) -> ExactScheme:
+    if len(model.classes_) < 2:
+        raise NoExactSumsError("a kernel density classifier of one class has no border")
+    training, width = model._training, model._scope.width
+    assert isinstance(width, FixedWidth)
+    gamma = 0.5 / width.bandwidth**2 if width.bandwidth >= MIN_BANDWIDTH else np.inf
+    if not np.isfinite(gamma):
+        raise NoExactSumsError(f"the bandwidth {model.bandwidth_!r} is below the range of float64")
+    # The share of a class in the training rows and the number that its density is divided by
+    # cancel.
+    densities = ClassDensities(
+        training.rows, gamma, np.diff(model._edges), np.zeros(len(model.classes_))
+    )
+    scale = np.full(training.n_features, 1 / training.scale)
+    return ExactScheme(densities, AffineMap.scaling(training.centre, scale), rule="density")
 
 
 def _choose_bandwidth(training: TrainingRows, votes: Array) -> FixedWidth:

@@ -1,6 +1,7 @@
 """`limes export`: write a fast classifier as ONNX, C or a libAGF model."""
 
 import argparse
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,11 @@ def add_parser(commands: Any) -> None:
         action="store_true",
         help="libagf: write the model for rows that are already scaled as in training",
     )
+    parser.add_argument(
+        "--fallback",
+        action="store_true",
+        help="onnx and c: include the exact sums of a map with fallback, which hold training rows",
+    )
     parser.set_defaults(run=run)
 
 
@@ -40,12 +46,15 @@ def run(args: argparse.Namespace) -> int:
     """Export the classifier."""
     from limes.atomic import atomic_write
     from limes.cli.models import open_model
+    from limes.model.exact import FallbackScheme
 
     opened = open_model(args.model)
     if opened.kind != "borders":
         raise ValueError(
             f"{args.model}: expected a fast classifier, found another: use limes accelerate first."
         )
+    if args.fallback and args.to == "libagf":
+        raise ValueError("libAGF has no exact sums: use --fallback with --to c or --to onnx.")
     data = WRITERS[args.to](opened.model, args)
     with atomic_write(args.output) as stream:
         stream.write(data)
@@ -55,14 +64,22 @@ def run(args: argparse.Namespace) -> int:
         result["n_constant_bytes"] = n_constants = _constant_bytes(opened.model, args)
         text += f" of text; in a program {n_constants:,} bytes of constants"
     show(result, text, as_json=args.json)
+    if isinstance(opened.model.scheme_, FallbackScheme) and not args.fallback:
+        print(_without_fallback(args.to), file=sys.stderr)
     return 0
+
+
+def _without_fallback(target: str) -> str:
+    """Return the note on a model that was written without its exact sums."""
+    note = "limes: written without the fallback to exact sums, so that some labels may differ"
+    return f"{note}." if target == "libagf" else f"{note}: use --fallback to include it."
 
 
 def _onnx(fast: Any, args: argparse.Namespace) -> bytes:
     """Return an ONNX model."""
     from limes.export.onnx import to_onnx
 
-    return to_onnx(fast, **_precision(args)).SerializeToString()
+    return to_onnx(fast, **_options(args)).SerializeToString()
 
 
 def _c(fast: Any, args: argparse.Namespace) -> bytes:
@@ -70,7 +87,7 @@ def _c(fast: Any, args: argparse.Namespace) -> bytes:
     from limes.export.c import to_c
 
     name = args.name or _identifier(args.model)
-    return to_c(fast, name=name, max_bytes=args.max_bytes, **_precision(args)).encode()
+    return to_c(fast, name=name, max_bytes=args.max_bytes, **_options(args)).encode()
 
 
 def _identifier(path: Path) -> str:
@@ -86,9 +103,9 @@ def _libagf(fast: Any, args: argparse.Namespace) -> bytes:
     return to_libagf(fast, scaled=args.scaled).encode()
 
 
-def _precision(args: argparse.Namespace) -> dict[str, str]:
-    """Return the precision if the user gave one."""
-    return {} if args.dtype is None else {"dtype": args.dtype}
+def _options(args: argparse.Namespace) -> dict[str, Any]:
+    """Return precision and fallback as the exports take them."""
+    return {"dtype": args.dtype, "fallback": args.fallback}
 
 
 WRITERS = {"onnx": _onnx, "c": _c, "libagf": _libagf}
@@ -98,4 +115,4 @@ def _constant_bytes(fast: Any, args: argparse.Namespace) -> int:
     """Return the size of the constants of a C header in a program."""
     from limes.export.c import constant_bytes
 
-    return constant_bytes(fast, **_precision(args))
+    return constant_bytes(fast, **_options(args))

@@ -10,8 +10,33 @@ from numpy.typing import NDArray
 
 import limes
 from limes.classifier import BordersClassifier
-from limes.export.flat_arrays import Packed, fitted_scheme, pack, resolve_dtype, unknown_scheme
-from limes.model.schemes import WINNER_MARGIN, PairwiseScheme, Scheme, ShortlistScheme, TreeScheme
+from limes.export.flat_arrays import (
+    Packed,
+    bound_lines,
+    pack,
+    pack_calibration,
+    pack_sums,
+    resolve_dtype,
+    rounding_bound,
+    scheme_to_export,
+    unknown_scheme,
+)
+from limes.model.coupling import LIBSVM_MIN_PROBABILITY, LIBSVM_TOLERANCE
+from limes.model.exact import (
+    MIN_PROBABILITY,
+    Calibrators,
+    ExactScheme,
+    FallbackScheme,
+    PairSigmoids,
+)
+from limes.model.schemes import (
+    WINNER_MARGIN,
+    MapScheme,
+    PairwiseScheme,
+    Scheme,
+    ShortlistScheme,
+    TreeScheme,
+)
 
 # C's names for the two types of number.
 TYPES = {"float": "float32", "double": "float64"}
@@ -30,6 +55,7 @@ def to_c(
     name: str = "limes_model",
     dtype: str | None = None,
     max_bytes: int | None = None,
+    fallback: bool = False,
 ) -> str:
     """Return a fitted classifier as a C99 header.
 
@@ -37,6 +63,10 @@ def to_c(
     macro ``NAME_PROBABILITIES`` is defined before the header is included, there is also
     ``name_probabilities(x, p)``, which needs ``math.h``. The code allocates no memory, and
     constants are written with every bit. The result for a row with a NaN is undefined.
+
+    Exact sums need ``math.h``. Their first comment states how far a decision value must be from 0
+    for the label to be that of exact arithmetic. Without probabilities of the source there is no
+    ``name_probabilities``.
 
     Parameters
     ----------
@@ -48,6 +78,8 @@ def to_c(
         Type of rows and arithmetic; None for that of the classifier.
     max_bytes : int or None, default=None
         Largest size of the constants, without labels.
+    fallback : bool, default=False
+        Include the exact sums that a map falls back to. They hold rows of the training set.
 
     Returns
     -------
@@ -62,28 +94,19 @@ def to_c(
     >>> print(to_c(fast, name="moons", max_bytes=2048).splitlines()[3])
      * Constants: 490 bytes. Stack of a prediction: about 80 bytes of arrays.
     """
-    scheme, name = fitted_scheme(fast), _check_name(name)
-    if scheme.name not in SCHEMES:
-        raise unknown_scheme(scheme, SCHEMES, "C")
-    packed = pack(scheme, resolve_dtype(scheme, TYPES.get(dtype or "", dtype)))
-    n_bytes = _constant_bytes(scheme, packed)
+    scheme, name = scheme_to_export(fast, fallback=fallback), _check_name(name)
+    real = resolve_dtype(scheme, TYPES.get(dtype or "", dtype))
+    n_bytes = _scheme_bytes(scheme, real)
     if max_bytes is not None and n_bytes > max_bytes:
-        raise _too_large(packed, n_bytes, max_bytes)
-    fields = {
-        "name": name,
-        "NAME": name.upper(),
-        "version": limes.__version__,
-        **_sizes(scheme, packed),
-        **_descriptions(fast, scheme, packed),
-        **_literals(scheme, packed),
-        **_arrays(scheme, packed),
-        **_labels(fast.classes_),
-    }
-    template = files("limes.export").joinpath("model.h.in").read_text(encoding="utf-8")
-    return render(template, _flags(fast, scheme, packed), fields)
+        raise _too_large(scheme, real, n_bytes, max_bytes)
+    if isinstance(scheme, FallbackScheme):
+        return _fallback_header(fast, scheme, name, real)
+    return _header(fast, scheme, name, real)
 
 
-def constant_bytes(fast: BordersClassifier, *, dtype: str | None = None) -> int:
+def constant_bytes(
+    fast: BordersClassifier, *, dtype: str | None = None, fallback: bool = False
+) -> int:
     """Return how many bytes the constants of a header take, without labels.
 
     Parameters
@@ -92,15 +115,16 @@ def constant_bytes(fast: BordersClassifier, *, dtype: str | None = None) -> int:
         Fitted classifier.
     dtype : {'float', 'double', 'float32', 'float64'} or None, default=None
         As for ``to_c``.
+    fallback : bool, default=False
+        As for ``to_c``.
 
     Returns
     -------
     int
         Bytes.
     """
-    scheme = fitted_scheme(fast)
-    packed = pack(scheme, resolve_dtype(scheme, TYPES.get(dtype or "", dtype)))
-    return _constant_bytes(scheme, packed)
+    scheme = scheme_to_export(fast, fallback=fallback)
+    return _scheme_bytes(scheme, resolve_dtype(scheme, TYPES.get(dtype or "", dtype)))
 
 
 def render(template: str, flags: Mapping[str, bool], fields: Mapping[str, object]) -> str:
@@ -130,6 +154,17 @@ def render(template: str, flags: Mapping[str, bool], fields: Mapping[str, object
     return re.sub(r"@(\w+)@", lambda field: str(fields[field[1]]), "".join(lines))
 
 
+def _template(name: str) -> str:
+    """Return a template, with the templates that it includes."""
+    text = files("limes.export").joinpath(name).read_text(encoding="utf-8")
+    return re.sub(r"@include (\S+)@\n", lambda included: _template(included[1]), text)
+
+
+def _names(name: str) -> dict[str, object]:
+    """Return the fields that every template has."""
+    return {"name": name, "NAME": name.upper(), "version": limes.__version__}
+
+
 def _check_name(name: str) -> str:
     """Return a name if it is an identifier of C."""
     if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]{0,62}", name):
@@ -138,6 +173,80 @@ def _check_name(name: str) -> str:
             f"{name!r}."
         )
     return name
+
+
+def _scheme_bytes(scheme: Scheme, real: np.dtype[Any]) -> int:
+    """Return the bytes of the constants of any scheme, without labels."""
+    if isinstance(scheme, FallbackScheme):
+        return _scheme_bytes(scheme.base, real) + _scheme_bytes(scheme.exact, real)
+    if isinstance(scheme, ExactScheme):
+        return _Exact(scheme, real).n_bytes
+    if scheme.name not in SCHEMES or not isinstance(scheme, MapScheme):
+        raise unknown_scheme(scheme, [*SCHEMES, "exact"], "C")
+    return _constant_bytes(scheme, pack(scheme, real))
+
+
+def _header(
+    fast: BordersClassifier,
+    scheme: Scheme,
+    name: str,
+    real: np.dtype[Any],
+    *,
+    labels_name: str | None = None,
+) -> str:
+    """Return the header of maps or of exact sums; with labels unless another header has them."""
+    if isinstance(scheme, ExactScheme):
+        exact = _Exact(scheme, real)
+        template, flags = "exact.h.in", _exact_flags(exact)
+        fields = {
+            **_exact_descriptions(exact),
+            **_exact_literals(name, exact),
+            **_exact_arrays(exact),
+        }
+    else:
+        assert isinstance(scheme, MapScheme)
+        packed = pack(scheme, real)
+        template, flags = "model.h.in", _flags(scheme, packed)
+        fields = {
+            **_sizes(scheme, packed),
+            **_descriptions(scheme, packed),
+            **_literals(scheme, packed),
+            **_arrays(scheme, packed),
+        }
+    is_part = labels_name is not None
+    flags["labelled"] = not is_part
+    flags["named_features"] = hasattr(fast, "feature_names_in_")
+    flags["without_fallback"] = isinstance(fast.scheme_, FallbackScheme) and not is_part
+    fields["labels_name"] = labels_name or f"{name}_labels"
+    fields["feature_names"] = _feature_names(fast)
+    fields |= {**_names(name), **_labels(fast.classes_)}
+    return render(_template(template), flags, fields)
+
+
+def _fallback_header(
+    fast: BordersClassifier, scheme: FallbackScheme, name: str, real: np.dtype[Any]
+) -> str:
+    """Return the header of a map followed by that of the exact sums, and what selects between."""
+    names = {"map": scheme.base, "exact": scheme.exact}
+    headers = {
+        f"{part}_header": _header(fast, one, f"{name}_{part}", real, labels_name=f"{name}_labels")
+        for part, one in names.items()
+    }
+    packed = pack(scheme.base, real)
+    fields = {
+        **_names(name),
+        **headers,
+        "n_features": scheme.n_features,
+        "n_classes": scheme.n_classes,
+        "n_bytes": _scheme_bytes(scheme, real),
+        "stack_bytes": real.itemsize * packed.n_values
+        + max(_stack_bytes(scheme.base, packed), _Exact(scheme.exact, real).stack_bytes),
+        "real": "double" if real == np.float64 else "float",
+        "margin": c_number(real.type(scheme.margin)),
+        "percent": f"{100 * scheme.share:.3g}",
+        **_labels(fast.classes_),
+    }
+    return render(_template("fallback.h.in"), {"one_value": packed.n_values == 1}, fields)
 
 
 def _constant_bytes(scheme: Scheme, packed: Packed) -> int:
@@ -155,8 +264,17 @@ def _size_bytes(packed: Packed) -> int:
     return 2 if max(part.n_points for part in packed.maps) < 2**16 else 4
 
 
-def _too_large(packed: Packed, n_bytes: int, max_bytes: int) -> ValueError:
+def _too_large(scheme: Scheme, real: np.dtype[Any], n_bytes: int, max_bytes: int) -> ValueError:
     """Return the error that states how many border points would fit."""
+    if not isinstance(scheme, MapScheme):
+        advice = (
+            "export it without" if isinstance(scheme, FallbackScheme) else "fit a map instead of"
+        )
+        return ValueError(
+            f"the constants must fit max_bytes={max_bytes!r}, got {n_bytes} bytes: {advice} exact "
+            "sums."
+        )
+    packed = pack(scheme, real)
     # n_borders is a number per map, except for the map of a shortlist that selects classes.
     maps = [part for part in packed.maps if part.n_values == packed.maps[-1].n_values]
     numbers = maps[0].points[0].size + 1 + maps[0].slopes[0].size + maps[0].n_values
@@ -197,19 +315,21 @@ def _sizes(scheme: Scheme, packed: Packed) -> dict[str, int]:
     return sizes
 
 
-def _descriptions(fast: BordersClassifier, scheme: Scheme, packed: Packed) -> dict[str, object]:
+def _descriptions(scheme: Scheme, packed: Packed) -> dict[str, object]:
     """Return what the first comment of the header states."""
     n_points, n_maps = sum(part.n_points for part in packed.maps), len(packed.maps)
-    names = getattr(fast, "feature_names_in_", ())
     return {
         "summary": f"{scheme.n_classes} classes, {packed.n_features} features, scheme "
         f"{scheme.name}, {n_points} border point{'s' * (n_points > 1)} in {n_maps} "
         f"map{'s' * (n_maps > 1)}",
         "stack_bytes": _stack_bytes(scheme, packed),
-        "feature_names": "\n".join(
-            f" * {place} {c_comment(str(name))}" for place, name in enumerate(names)
-        ),
     }
+
+
+def _feature_names(fast: BordersClassifier) -> str:
+    """Return the lines of the first comment that name the features."""
+    names = getattr(fast, "feature_names_in_", ())
+    return "\n".join(f" * {place} {c_comment(str(name))}" for place, name in enumerate(names))
 
 
 def _stack_bytes(scheme: Scheme, packed: Packed) -> int:
@@ -316,12 +436,11 @@ def _whole_labels(labels: list[int]) -> tuple[str, list[str]]:
     ]
 
 
-def _flags(fast: BordersClassifier, scheme: Scheme, packed: Packed) -> dict[str, bool]:
+def _flags(scheme: MapScheme, packed: Packed) -> dict[str, bool]:
     """Return which sections of the template a header has."""
     is_pairwise = scheme.name == "pairwise"
     is_binary = is_pairwise and scheme.n_classes == 2
     return {
-        "named_features": hasattr(fast, "feature_names_in_"),
         "projected": packed.projection is not None,
         "blended": max(part.n_blended for part in packed.maps) > 1,
         "two_classes": is_binary,
@@ -336,6 +455,190 @@ def _flags(fast: BordersClassifier, scheme: Scheme, packed: Packed) -> dict[str,
         "highest_value": scheme.name in ("one-vs-rest", "shared"),
         "logits": scheme.name in ("shared", "shortlist"),
         "sigmoid": is_pairwise or scheme.name in ("shortlist", "tree"),
+    }
+
+
+class _Exact:
+    """Exact sums with their calibration, as a header stores them."""
+
+    def __init__(self, scheme: ExactScheme, real: np.dtype[Any]) -> None:
+        self.scheme, self.real = scheme, real
+        self.packed = pack_sums(scheme, real)
+        self.calibration = pack_calibration(scheme, self.packed.weight_unit, real)
+        order = scheme.class_order
+        self.is_reordered = not np.array_equal(order, np.arange(scheme.n_classes))
+        # Whole numbers that the header stores, of which the largest decides the type.
+        indices = [self.packed.n_support]
+        if self.packed.columns is not None:
+            indices.append(self.packed.columns)
+        if self.calibration is not None and self.calibration.isotonic:
+            indices.append(np.array([len(x) for x, _ in self.calibration.isotonic]))
+        if self.is_reordered:
+            indices.append(order)
+        if self.packed.slopes is not None:
+            del indices[0]
+        self.n_indices = sum(map(len, indices))
+        self.index_bytes = 2 if max((part.max() for part in indices), default=0) < 2**16 else 4
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of all constants but the labels."""
+        arrays = self.packed.arrays()
+        arrays += [] if self.calibration is None else self.calibration.arrays()
+        return sum(array.nbytes for array in arrays) + self.index_bytes * self.n_indices
+
+    @property
+    def stack_bytes(self) -> int:
+        """Bytes of the arrays that are alive at once during a prediction, at most."""
+        n_classes, n_values = self.packed.n_classes, len(self.packed.intercepts)
+        decision = 0
+        if self.scheme.rule == "likeliest":
+            decision = self.real.itemsize * (n_classes * (n_classes + 2) + n_values)
+        elif n_classes > 2 and not self.packed.is_density:
+            decision = n_classes * (self.real.itemsize + INDEX_BYTES)
+        return self.real.itemsize * n_values + max(self.real.itemsize * self.n_row, decision)
+
+    @property
+    def n_row(self) -> int:
+        """Numbers of a prepared row."""
+        return self.packed.n_outputs if self.packed.slopes is None else self.packed.n_features
+
+
+def _exact_descriptions(exact: _Exact) -> dict[str, object]:
+    """Return sizes, and what the first comment of the header states."""
+    packed, scheme = exact.packed, exact.scheme
+    bound = rounding_bound(packed, exact.real, expands_squares=False)
+    rounding = bound_lines(packed, bound, scheme.rule, exact.real)
+    n_vectors = len(packed.vectors)
+    what = f"{n_vectors} vector{'s' * (n_vectors != 1)}, kernel {packed.kernel.name}"
+    return {
+        "summary": f"{packed.n_classes} classes, {packed.n_features} features, scheme exact, "
+        + what,
+        "n_features": packed.n_features,
+        "n_classes": packed.n_classes,
+        "n_outputs": packed.n_outputs,
+        "n_values": len(packed.intercepts),
+        "n_stored": max(n_vectors, 1),
+        "n_bytes": exact.n_bytes,
+        "stack_bytes": exact.stack_bytes,
+        "rounding": "\n".join(f" * {line}" for line in rounding),
+    }
+
+
+def _exact_literals(name: str, exact: _Exact) -> dict[str, str]:
+    """Return types, numbers and parts of expressions."""
+    packed, real, source = exact.packed, exact.real.type, exact.scheme.probabilities
+    suffix = "" if exact.real == np.float64 else "f"
+    is_selected, kernel = packed.columns is not None, packed.kernel
+    place = f"{name}_columns[k]" if is_selected else "k"
+    feature = f"x[{place}]" if packed.center is None else f"(x[{place}] - {name}_center[{place}])"
+    scaled = "" if packed.scale is None else f" * {name}_scale[k]"
+    gamma, coef0 = (c_number(real(number)) for number in (kernel.gamma, kernel.coef0))
+    exponent, infinity = f"-{gamma} * sum", f"HUGE_VAL{suffix.upper()}"
+    far = f"sum < {infinity} ? "
+    kernels = {
+        "rbf": far
+        + (f"{exponent} : -{infinity}" if packed.is_density else f"exp{suffix}({exponent}) : 0"),
+        "poly": f"{name}_power(sum)",
+        "sigmoid": f"tanh{suffix}(sum)",
+        "linear": "sum",
+    }
+    temperature = source.inverse_temperature if isinstance(source, PairSigmoids) else 1.0
+    is_isotonic = exact.calibration is not None and bool(exact.calibration.isotonic)
+    calibrate = f"{name}_sigmoid({name}_calibration[2 * {{c}}] * {{value}} + "
+    calibrate += f"{name}_calibration[2 * {{c}} + 1])"
+    if is_isotonic:
+        calibrate = f"{name}_calibrate({{c}}, {{value}})"
+    return {
+        "real": "double" if exact.real == np.float64 else "float",
+        "index_type": "unsigned short" if exact.index_bytes == 2 else "unsigned long",
+        **{function: f"{function}{suffix}" for function in ("exp", "log", "pow")},
+        "infinity": infinity,
+        "feature": feature,
+        "scaled_and_moved": scaled + ("" if packed.offsets is None else f" + {name}_offsets[k]"),
+        "first_term": coef0 if kernel.name in ("poly", "sigmoid") else "0",
+        "kernel": kernels[kernel.name],
+        "degree": str(int(kernel.degree)),
+        "is_second": ">=" if exact.scheme.rule == "votes" else ">",
+        "tolerance": c_number(real(LIBSVM_TOLERANCE)),
+        "least_pair": c_number(real(LIBSVM_MIN_PROBABILITY)),
+        "least_probability": c_number(real(MIN_PROBABILITY)),
+        "inverse_temperature": c_number(real(temperature)),
+        "weight_one": c_number(real(packed.one)),
+        "calibrated_two": calibrate.format(c=0, value="values[0]"),
+        "calibrated_value": calibrate.format(c="c", value="value"),
+    }
+
+
+def _exact_arrays(exact: _Exact) -> dict[str, object]:
+    """Return the elements of all arrays but the labels."""
+    packed, calibration = exact.packed, exact.calibration
+    fields: dict[str, object] = {}
+    for name in ("center", "scale", "projection", "offsets", "slopes", "intercepts"):
+        array = getattr(packed, name)
+        fields[name] = "" if array is None else _elements(array)
+    for name in ("vectors", "weights"):
+        array = getattr(packed, name)
+        # C has no empty arrays.
+        fields[name] = _elements(array if array.size else np.zeros(1, array.dtype))
+    fields["columns"] = "" if packed.columns is None else _lines(map(str, packed.columns))
+    fields["sizes"] = _lines(map(str, packed.n_support))
+    fields["order"] = _lines(map(str, exact.scheme.class_order))
+    if calibration is None:
+        return fields
+    # Half the log odds of pairs, as the coupling takes them.
+    pairs = np.column_stack([calibration.slopes, calibration.shifts])
+    isotonic = calibration.isotonic
+    return {
+        **fields,
+        "sigmoids": _elements(0.5 * pairs),
+        "calibration": _elements(pairs),
+        "n_columns": len(isotonic) or len(pairs),
+        "steps": _lines(str(len(x)) for x, _ in isotonic),
+        "n_steps": sum(len(x) for x, _ in isotonic),
+        "thresholds": _elements(
+            np.concatenate([np.empty(0, exact.real), *(x for x, _ in isotonic)])
+        ),
+        "levels": _elements(np.concatenate([np.empty(0, exact.real), *(y for _, y in isotonic)])),
+    }
+
+
+def _exact_flags(exact: _Exact) -> dict[str, bool]:
+    """Return which sections of the template a header has."""
+    scheme, packed, source = exact.scheme, exact.packed, exact.scheme.probabilities
+    is_two, is_density, rule = packed.n_classes == 2, packed.is_density, scheme.rule
+    has_sigmoids, is_calibrated = isinstance(source, PairSigmoids), isinstance(source, Calibrators)
+    is_isotonic = exact.calibration is not None and bool(exact.calibration.isotonic)
+    return {
+        "probabilities": scheme.has_probabilities,
+        # Whether the largest probability is that of the predicted class.
+        "agreeing": is_density or rule == "likeliest",
+        "sums": packed.slopes is None,
+        "centered": packed.center is not None,
+        "selected": packed.columns is not None,
+        "scaled": packed.scale is not None,
+        "projected": packed.projection is not None,
+        "moved": packed.offsets is not None,
+        "density": is_density,
+        "distance": packed.kernel.name == "rbf",
+        "power": packed.kernel.name == "poly",
+        "sigmoids": has_sigmoids,
+        "calibrated": is_calibrated,
+        "isotonic": is_isotonic,
+        "sigmoid": has_sigmoids or (is_calibrated and not is_isotonic),
+        "coupled": has_sigmoids and not is_two,
+        "like_libsvm": isinstance(source, PairSigmoids) and source.like_libsvm,
+        "tempered": isinstance(source, PairSigmoids) and source.inverse_temperature != 1.0,
+        "two_classes": is_two,
+        "reordered": exact.is_reordered,
+        "highest": is_density or rule == "likeliest",
+        "counted": not is_two and (rule in ("votes", "ties broken") or is_calibrated),
+        # Functions that only probabilities need.
+        "guarded": scheme.has_probabilities and rule != "likeliest",
+        "likeliest": rule == "likeliest",
+        "one_value": is_two and rule in ("votes", "strict"),
+        "most_votes": not is_two and rule in ("votes", "ties broken"),
+        "ties_broken": rule == "ties broken",
     }
 
 

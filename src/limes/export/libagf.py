@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 
 from limes._typing import Array
 from limes.classifier import BordersClassifier
-from limes.export.flat_arrays import fitted_scheme
+from limes.export.flat_arrays import scheme_to_export
 from limes.files.batches import as_int32_labels
 from limes.files.streams import NumberedLines
 from limes.model.affine import AffineMap
 from limes.model.border_map import BorderMap
 from limes.model.coupling import class_pairs
+from limes.model.exact import ExactScheme
 from limes.model.model import FitInfo, Model
 from limes.model.schemes import PairwiseScheme
 
@@ -35,7 +36,7 @@ def to_libagf(fast: BordersClassifier, *, scaled: bool = False) -> str:
     """Return a pairwise classifier as a text model, as libAGF's ``svm_accelerate`` writes it.
 
     libAGF evaluates the nearest point only, in the space of its rows, and its planes go through
-    their points: ``blend`` must be 1 and ``refine`` False.
+    their points: ``blend`` must be 1 and ``refine`` False. A fallback to exact sums is left out.
 
     Parameters
     ----------
@@ -61,7 +62,12 @@ def to_libagf(fast: BordersClassifier, *, scaled: bool = False) -> str:
     >>> to_libagf(fast).splitlines()[:5]
     ['1v1', '2', '3 7', '-1', '2 2']
     """
-    scheme = fitted_scheme(fast)
+    scheme = scheme_to_export(fast, fallback=False)
+    if isinstance(scheme, ExactScheme):
+        raise ValueError(
+            "libAGF's text models hold border points, got exact sums: fit with scheme='pairwise' "
+            "(limes accelerate --scheme pairwise), or write the SVM as a LIBSVM model."
+        )
     if scheme.name != "pairwise":
         raise ValueError(
             f"libAGF's text models hold one border a pair of classes, got scheme {scheme.name!r}: "

@@ -13,15 +13,28 @@ from limes.classifier import BordersClassifier
 from limes.export.flat_arrays import (
     Packed,
     PackedMap,
-    fitted_scheme,
     pack,
     resolve_dtype,
+    scheme_to_export,
     unknown_scheme,
 )
-from limes.export.onnx_graph import Graph, make_tensor, to_model
+from limes.export.onnx_exact import add_exact_sums, exact_notes
+from limes.export.onnx_graph import (
+    FLOAT32,
+    INT64,
+    Graph,
+    compare_with_zero,
+    count_votes,
+    couple_pairs,
+    highest,
+    make_tensor,
+    to_model,
+)
 from limes.model.coupling import class_pairs
+from limes.model.exact import ExactScheme, FallbackScheme
 from limes.model.schemes import (
     WINNER_MARGIN,
+    MapScheme,
     PairwiseScheme,
     Scheme,
     ShortlistScheme,
@@ -29,13 +42,8 @@ from limes.model.schemes import (
     split_groups,
 )
 
-# ONNX's number for float32.
-FLOAT32 = 1
-# ONNX's number for int64.
-INT64 = 7
 
-
-def to_onnx(fast: BordersClassifier, *, dtype: str | None = None) -> Any:
+def to_onnx(fast: BordersClassifier, *, dtype: str | None = None, fallback: bool = False) -> Any:
     """Return a fitted classifier as an ONNX model of standard operators.
 
     Its input ``X`` has the shape (n_rows, n_features). Its outputs are ``label``, of shape
@@ -44,12 +52,18 @@ def to_onnx(fast: BordersClassifier, *, dtype: str | None = None) -> Any:
     number of rows times the size of the linear functions of one row, so predict many rows in blocks
     of some thousand.
 
+    Exact sums: ``probabilities`` is missing where the source has none, and ``doc_string`` states
+    how far a decision value must be from 0 for the label to be that of exact arithmetic.
+
     Parameters
     ----------
     fast : BordersClassifier
         Fitted classifier.
     dtype : {'float32', 'float64'} or None, default=None
         Type of ``X``, of the arithmetic and of the probabilities; None for that of the classifier.
+    fallback : bool, default=False
+        Include the exact sums that a map falls back to; both are computed for every row. They hold
+        rows of the training set.
 
     Returns
     -------
@@ -67,15 +81,27 @@ def to_onnx(fast: BordersClassifier, *, dtype: str | None = None) -> Any:
     >>> session.run(["label"], {"X": X[:3].astype("float32")})[0].tolist()
     [0, 1, 1]
     """
-    scheme = fitted_scheme(fast)
+    scheme = scheme_to_export(fast, fallback=fallback)
     graph = Graph(resolve_dtype(scheme, dtype), "")
     labels = onnx_labels(fast.classes_)
-    label, probabilities = add_classifier(graph, fast, labels, "X")
+    label, probabilities = add_classifier(graph, scheme, labels, "X")
     outputs: dict[str, tuple[str, Any, list[Any]]] = {
         "label": (label, str if labels.dtype.kind == "U" else labels.dtype, ["n_rows"]),
-        "probabilities": (probabilities, graph.dtype, ["n_rows", len(labels)]),
     }
-    return to_model(graph, fast.n_features_in_, outputs)
+    if probabilities is not None:
+        outputs["probabilities"] = probabilities, graph.dtype, ["n_rows", len(labels)]
+    notes = "\n".join(_notes(fast, scheme, graph.dtype))
+    return to_model(graph, fast.n_features_in_, outputs, notes=notes)
+
+
+def _notes(fast: BordersClassifier, scheme: Scheme, dtype: np.dtype[Any]) -> list[str]:
+    """Return what the model states about itself, as lines."""
+    if isinstance(scheme, ExactScheme):
+        return exact_notes(scheme, dtype)
+    if isinstance(scheme, FallbackScheme):
+        return [f"Map with fallback below the margin {scheme.margin!r} of log odds."]
+    is_cut = isinstance(fast.scheme_, FallbackScheme)
+    return ["Map without its fallback to exact sums."] if is_cut else []
 
 
 def register() -> None:
@@ -120,13 +146,38 @@ def onnx_labels(classes: NDArray[Any]) -> NDArray[Any]:
 
 
 def add_classifier(
-    graph: Graph, fast: BordersClassifier, labels: NDArray[Any], rows: str
-) -> tuple[str, str]:
+    graph: Graph, scheme: Scheme, labels: NDArray[Any], rows: str
+) -> tuple[str, str | None]:
     """Add a classifier to a graph; return the names of its labels and probabilities."""
-    scheme = fitted_scheme(fast)
-    values = map_values(graph, pack(scheme, graph.dtype), rows)
-    class_index, probabilities = decide(graph, scheme, values)
+    if isinstance(scheme, ExactScheme):
+        class_index, probabilities = add_exact_sums(graph, scheme, rows)
+    elif isinstance(scheme, FallbackScheme):
+        class_index, probabilities = _add_fallback(graph, scheme, rows)
+    elif isinstance(scheme, MapScheme):
+        values = map_values(graph, pack(scheme, graph.dtype), rows)
+        class_index, probabilities = decide(graph, scheme, values)
+    else:
+        raise unknown_scheme(scheme, [*DECISIONS, "exact"], "ONNX")
     return graph.add("Gather", graph.constant(labels), class_index, axis=0), probabilities
+
+
+def _add_fallback(graph: Graph, scheme: FallbackScheme, rows: str) -> tuple[str, str]:
+    """Add a map and exact sums, which give the class where the margin of the map is small."""
+    base, packed = scheme.base, pack(scheme.base, graph.dtype)
+    values = map_values(graph, packed, rows)
+    own_class, probabilities = decide(graph, base, values)
+    if packed.n_values == 1:
+        margin = graph.add("Abs", graph.add("Mul", values, graph.number(2.0)))
+    else:
+        two = graph.integers([2])
+        ranked, _ = graph.add_many("TopK", 2, values, two, axis=1, largest=1, sorted=1)
+        first, second = graph.columns(ranked, 0, 1, 1), graph.columns(ranked, 1, 2, 1)
+        margin = graph.add("Sub", first, second)
+    # False where an overflow of the map gave no margin.
+    is_certain = graph.add("GreaterOrEqual", margin, graph.number(scheme.margin))
+    exact_class, _ = add_exact_sums(graph, scheme.exact, rows)
+    class_index = graph.add("Where", graph.shaped(is_certain, -1), own_class, exact_class)
+    return class_index, _make_largest(graph, probabilities, class_index, scheme.n_classes)
 
 
 def map_values(graph: Graph, packed: Packed, rows: str) -> str:
@@ -247,7 +298,7 @@ def _point_values(
 def decide(graph: Graph, scheme: Scheme, values: str) -> tuple[str, str]:
     """Add the class index and the probabilities of each row."""
     if scheme.name not in DECISIONS:
-        raise unknown_scheme(scheme, DECISIONS, "ONNX")
+        raise unknown_scheme(scheme, [*DECISIONS, "exact"], "ONNX")
     return DECISIONS[scheme.name](graph, scheme, values)
 
 
@@ -257,14 +308,14 @@ def _decide_pairwise(graph: Graph, scheme: Scheme, values: str) -> tuple[str, st
         return _decide_two(graph, values)
     raw = _couple(graph, values, scheme.n_classes)
     if isinstance(scheme, PairwiseScheme) and not scheme.by_vote:
-        return _highest(graph, raw), raw
-    class_index = _highest(graph, _count_votes(graph, values, scheme.n_classes))
+        return highest(graph, raw), raw
+    class_index = highest(graph, count_votes(graph, values, scheme.n_classes))
     return class_index, _make_largest(graph, raw, class_index, scheme.n_classes)
 
 
 def _decide_one_vs_rest(graph: Graph, scheme: Scheme, values: str) -> tuple[str, str]:
     """Add the class furthest inside its border, and a softmax of the values below zero."""
-    class_index = _highest(graph, values)
+    class_index = highest(graph, values)
     below = graph.add("Min", values, graph.number(0.0))
     raw = graph.add("Softmax", graph.add("Mul", below, graph.number(2.0)), axis=1)
     return class_index, _make_largest(graph, raw, class_index, scheme.n_classes)
@@ -272,7 +323,7 @@ def _decide_one_vs_rest(graph: Graph, scheme: Scheme, values: str) -> tuple[str,
 
 def _decide_shared(graph: Graph, scheme: Scheme, values: str) -> tuple[str, str]:
     """Add the class of the largest value; the values are logits."""
-    class_index = _highest(graph, values)
+    class_index = highest(graph, values)
     raw = graph.add("Softmax", values, axis=1)
     return class_index, _make_largest(graph, raw, class_index, scheme.n_classes)
 
@@ -284,7 +335,7 @@ def _decide_shortlist(graph: Graph, scheme: Scheme, values: str) -> tuple[str, s
     scores = graph.columns(values, 0, n_classes, 1)
     pairs = graph.columns(values, n_classes, n_classes * (n_classes + 1) // 2, 1)
     count, selected = _select_classes(graph, scheme, scores)
-    class_index, probabilities = _highest(graph, scores), graph.add("Softmax", scores, axis=1)
+    class_index, probabilities = highest(graph, scores), graph.add("Softmax", scores, axis=1)
     start = probabilities
     for size in range(2, max_classes + 1):
         compared = graph.columns(selected, 0, size, 1)
@@ -300,10 +351,10 @@ def _decide_tree(graph: Graph, scheme: Scheme, values: str) -> tuple[str, str]:
     """Add the class whose path all nodes agree with, and products of branch probabilities."""
     assert isinstance(scheme, TreeScheme)
     paths = _paths(scheme)
-    is_second = _is_positive(graph, values)
+    is_second = compare_with_zero(graph, values, "Greater")
     agreed = graph.add("MatMul", is_second, graph.number(paths[1] - paths[0]))
     # Minus the number of nodes on the path that disagree: 0 for one class only.
-    class_index = _highest(graph, graph.add("Sub", agreed, graph.number(paths[1].sum(axis=0))))
+    class_index = highest(graph, graph.add("Sub", agreed, graph.number(paths[1].sum(axis=0))))
     doubled = graph.add("Mul", values, graph.number(2.0))
     costs = [
         graph.add("MatMul", _softplus(graph, side), graph.number(steps))
@@ -332,25 +383,6 @@ def _decide_two(graph: Graph, values: str) -> tuple[str, str]:
     second = graph.add("Max", raw, graph.add("Where", is_second, least, graph.number(0.0)))
     first = graph.add("Sub", graph.number(1.0), second)
     return class_index, graph.add("Concat", first, second, axis=1)
-
-
-def _highest(graph: Graph, scores: str) -> str:
-    """Add the index of the highest score, the first of equals."""
-    return graph.add("ArgMax", scores, axis=1, keepdims=0)
-
-
-def _count_votes(graph: Graph, values: str, n_classes: int) -> str:
-    """Add the number of pairs that each class wins."""
-    pairs = np.array(class_pairs(n_classes))
-    seconds, firsts = np.eye(n_classes)[pairs[:, 1]], np.eye(n_classes)[pairs[:, 0]]
-    gained = graph.add("MatMul", _is_positive(graph, values), graph.number(seconds - firsts))
-    return graph.add("Add", gained, graph.number(firsts.sum(axis=0)))
-
-
-def _is_positive(graph: Graph, values: str) -> str:
-    """Add 1 where a value is above zero, else 0."""
-    is_second = graph.add("Greater", values, graph.number(0.0))
-    return graph.add("Where", is_second, graph.number(1.0), graph.number(0.0))
 
 
 def _select_classes(graph: Graph, scheme: ShortlistScheme, scores: str) -> tuple[str, str]:
@@ -402,12 +434,19 @@ def _decide_selected(
 ) -> tuple[str, str]:
     """Add the winner among selected classes, and probabilities; their total stays the same."""
     coupled = _couple_two(graph, decisions) if size == 2 else _couple(graph, decisions, size)
-    votes = _count_votes(graph, decisions, size) if scheme.by_vote else coupled
+    votes = count_votes(graph, decisions, size) if scheme.by_vote else coupled
     slot = graph.add("ArgMax", votes, axis=1, keepdims=1)
     winner = graph.shaped(graph.add("GatherElements", selected, slot, axis=1), -1)
     total = graph.total(graph.add("GatherElements", start, selected, axis=1), 1)
     divided = graph.add("Mul", coupled, total)
     return winner, graph.add("ScatterElements", start, selected, divided, axis=1)
+
+
+def _couple(graph: Graph, values: str, n_classes: int) -> str:
+    """Add the coupled probabilities of pairs whose values are half their log odds."""
+    doubled = graph.add("Mul", values, graph.number(2.0))
+    first = graph.add("Sigmoid", graph.add("Neg", doubled))
+    return couple_pairs(graph, first, graph.add("Sigmoid", doubled), n_classes)
 
 
 def _couple_two(graph: Graph, values: str) -> str:
@@ -433,50 +472,6 @@ def _paths(scheme: TreeScheme) -> tuple[Array, Array]:
     return paths[0], paths[1]
 
 
-def _couple(graph: Graph, values: str, n_classes: int) -> str:
-    """Add coupled probabilities: the system of ``limes.model.coupling.couple``, by elimination.
-
-    Its matrix is symmetric and positive definite, so that no pivoting is needed.
-    """
-    doubled = graph.add("Mul", values, graph.number(2.0))
-    second = graph.add("Sigmoid", doubled)
-    first = graph.add("Sigmoid", graph.add("Neg", doubled))
-    system = _coupling_system(graph, first, second, n_classes)
-    for step in range(n_classes):
-        system = _eliminate(graph, system, step, n_classes)
-    solved = graph.shaped(graph.columns(system, n_classes, n_classes + 1, 2), 0, n_classes)
-    positive = graph.add("Max", solved, graph.number(0.0))
-    return graph.add("Div", positive, graph.total(positive, 1))
-
-
-def _coupling_system(graph: Graph, first: str, second: str, n_classes: int) -> str:
-    """Add the matrices Q + ee' of all rows, with a last column of ones."""
-    n_pairs = n_classes * (n_classes - 1) // 2
-    # R_ij = P(j | i or j) off the diagonal, gathered from (first, second, zero).
-    places = np.full((n_classes, n_classes), 2 * n_pairs)
-    for pair, (i, j) in enumerate(class_pairs(n_classes)):
-        places[i, j], places[j, i] = n_pairs + pair, pair
-    zero = graph.add("Mul", graph.columns(first, 0, 1, 1), graph.number(0.0))
-    both = graph.add("Concat", first, second, zero, axis=1)
-    matrix = graph.add("Gather", both, graph.integers(places), axis=1)
-    transposed = graph.add("Transpose", matrix, perm=[0, 2, 1])
-    diagonal = graph.total(graph.add("Mul", matrix, matrix), 2)
-    squares = graph.add("Mul", diagonal, graph.number(np.eye(n_classes)))
-    form = graph.add("Sub", squares, graph.add("Mul", matrix, transposed))
-    ones = graph.add("Add", graph.add("Mul", diagonal, graph.number(0.0)), graph.number(1.0))
-    return graph.add("Concat", graph.add("Add", form, graph.number(1.0)), ones, axis=2)
-
-
-def _eliminate(graph: Graph, system: str, step: int, n_classes: int) -> str:
-    """Add one step of Gauss-Jordan elimination: a column becomes that of the unit matrix."""
-    row = graph.columns(system, step, step + 1, 1)
-    column = graph.columns(system, step, step + 1, 2)
-    scaled = graph.add("Div", row, graph.columns(row, step, step + 1, 2))
-    unit = graph.number(np.eye(n_classes)[:, step : step + 1])
-    product = graph.add("Mul", graph.add("Sub", column, unit), scaled)
-    return graph.add("Sub", system, product)
-
-
 def _make_largest(graph: Graph, probabilities: str, class_index: str, n_classes: int) -> str:
     """Add ``limes.model.schemes.with_largest_at``.
 
@@ -497,7 +492,7 @@ def _make_largest(graph: Graph, probabilities: str, class_index: str, n_classes:
     above = graph.add("Add", level, graph.add("Mul", level, margin))
     moved = graph.add("Where", is_winner, above, graph.add("Min", probabilities, level))
     shared = graph.add("Div", moved, graph.total(moved, 1))
-    largest = graph.shaped(_highest(graph, probabilities), -1, 1)
+    largest = graph.shaped(highest(graph, probabilities), -1, 1)
     is_first = graph.add("Equal", largest, graph.shaped(class_index, -1, 1))
     return graph.add("Where", is_first, probabilities, shared)
 
@@ -510,7 +505,13 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
     dtype = np.dtype(np.float64 if is_double else np.float32)
     graph = Graph(dtype, scope.get_unique_variable_name("limes_"))
     names = _as_floats(graph, rows)
-    label, probabilities = add_classifier(graph, fast, _converted_labels(fast), names)
+    scheme = scheme_to_export(fast, fallback=False)
+    label, probabilities = add_classifier(graph, scheme, _converted_labels(fast), names)
+    if probabilities is None:
+        raise ValueError(
+            "skl2onnx expects probabilities, and this source has none: accelerate it with rows, or "
+            "use limes.export.onnx.to_onnx."
+        )
     for name, array in graph.constants.items():
         container.initializers.append(make_tensor(name, array))
     for node in graph.nodes:

@@ -58,6 +58,8 @@ class SyntheticConfig:
     # stays near them. Settled.
     few_rows: int = 5000
     crossover_share: float = 0.3
+    # Coverage rows: how far beyond two rows they reach, as a share of their distance. DESIGN 5.1.
+    coverage_extrapolation: float = 0.3
     # Without X: synthetic rows for each training row that the source keeps, and bounds of their
     # number. Not measured.
     rows_per_training_row: int = 4
@@ -82,6 +84,8 @@ class TransferConfig:
     # Synthetic rows for each real one, and their number where that is less. Settled.
     synthetic_rows_per_row: int = 80
     default_synthetic_rows: int = 40_000
+    # Coverage rows, as a share of the synthetic rows.
+    coverage_share: float = 0.1
     # Rows in one call of the source. Bounds memory.
     query_block_rows: int = 4096
     # Features from which points are searched in principal components, and how many. Settled.
@@ -188,6 +192,10 @@ class CriterionConfig:
     # Settled.
     max_skill_loss: float = 0.004
     max_relative_skill_loss: float = 0.01
+    # Standard errors of the loss that are added to it; the same where rows can be handed to exact
+    # sums, which every row within the errors would cost.
+    loss_errors: float = 1.0
+    loss_errors_beside_exact: float = 0.5
     # Largest expected gain, in units of the largest loss: a model that is better than its source by
     # more predicts other labels. Not measured.
     max_gain_ratio: float = 2.0
@@ -196,6 +204,25 @@ class CriterionConfig:
     # Share of the rows of any class that must keep their label, however rare the class. Not
     # measured.
     min_recall: float = 0.5
+
+
+@dataclass(frozen=True)
+class FallbackConfig:
+    """Which rows a map hands to the exact sums."""
+
+    # Agreement with the source on coverage rows that the default reaches by fallback: the first
+    # within the time below. On a scene, agreement was lower than on coverage rows: .986 where these
+    # had .990, .992 where they had .995.
+    coverage_agreements: tuple[float, ...] = (0.995, 0.99)
+    # Expected time that may be spent on that, in times of the fastest model that keeps the skill;
+    # and the same where none of these agreements is reached.
+    max_time_factor: float = 2.0
+    uncovered_time_factor: float = 1.1
+    # Standard errors by which ``min_agreement`` must be exceeded on validation rows.
+    agreement_errors: float = 1.0
+    # Rows to measure agreement on between and around the given ones, and their values together.
+    coverage_rows: int = 4000
+    max_coverage_values: int = 1 << 24
 
 
 @dataclass(frozen=True)
@@ -219,6 +246,14 @@ class SearchConfig:
     # multiply-adds per row, a candidate is fast whatever the source costs. Settled.
     min_speed_up: float = 10
     negligible_cost: float = 5000
+    # Multiply-adds per row below which exact sums are taken without a search. Share of the cost of
+    # the exact sums that a map may cost at most.
+    unsearched_cost: float = 3000
+    max_share_of_exact_cost: float = 0.5
+    # Multiply-adds that take as long as what a map does beside them: reading, checking, labelling a
+    # row, and finding the points to blend. 23 ns with one point, 30 to 60 with 16 to 128, at 30
+    # multiply-adds per ns (AVX-512).
+    row_cost: float = 1000
     # Points that a map may have however few rows there are. Settled.
     points_for_any_rows: int = 64
     # Points up to which a candidate may cost as much as its source. Not measured.
@@ -296,6 +331,7 @@ class FitConfig:
     train: TrainConfig = TrainConfig()
     validation: ValidationConfig = ValidationConfig()
     criterion: CriterionConfig = CriterionConfig()
+    fallback: FallbackConfig = FallbackConfig()
     search: SearchConfig = SearchConfig()
     borders: BordersConfig = BordersConfig()
     schemes: SchemesConfig = SchemesConfig()
@@ -341,6 +377,11 @@ class Limits:
     # Bytes of points, slopes and offsets.
     max_bytes: int | None = None
 
+    @property
+    def has_any(self) -> bool:
+        """Whether cost, time or size is limited."""
+        return any(limit is not None for limit in (self.max_cost, self.max_time_us, self.max_bytes))
+
 
 @dataclass(frozen=True)
 class FitOptions:
@@ -358,4 +399,6 @@ class FitOptions:
     decision_offset: float = 0.0
     # Whether the model predicts in float64 instead of float32.
     double: bool = False
+    # Whether a map may carry the exact sums: 'auto' where needed, True always, False never.
+    fallback: str | bool = "auto"
     limits: Limits = field(default_factory=Limits)

@@ -28,8 +28,8 @@ class SkillCriterion:
         """Expected uncertainty coefficient of the source's labels."""
         return self._information(self.validation.class_index)[0] / self._entropy
 
-    def is_good_enough(self, class_index: Indices, probabilities: Array) -> bool:
-        """Return whether the expected losses of skill and Brier score are below their limits."""
+    def keeps_skill(self, class_index: Indices, *, n_errors: float) -> bool:
+        """Return whether the expected loss of skill by labels, plus errors, is below its limit."""
         config = DEFAULTS.criterion
         if (
             self.skill < MIN_SKILL
@@ -39,8 +39,11 @@ class SkillCriterion:
         loss, error = self.skill_loss(class_index)
         max_loss = min(config.max_skill_loss, config.max_relative_skill_loss * self.skill)
         # A model that is much better than the source predicts other labels.
-        is_within = loss + error <= max_loss and loss >= -config.max_gain_ratio * max_loss
-        return is_within and self.brier_increase(probabilities) <= config.max_brier_increase
+        return loss + n_errors * error <= max_loss and loss >= -config.max_gain_ratio * max_loss
+
+    def keeps_brier(self, probabilities: Array) -> bool:
+        """Return whether the expected increase of the Brier score is below its limit."""
+        return self.brier_increase(probabilities) <= DEFAULTS.criterion.max_brier_increase
 
     def skill_loss(self, class_index: Indices) -> tuple[float, float]:
         """Return the expected loss of uncertainty coefficient by labels, and its standard error."""

@@ -171,3 +171,7 @@ class FitData:
     preprocessing: AffineMap | None
     # Shape (n_held_out, n_features).
     held_out_rows: Array
+
+    def to_source_space(self, raw_rows: Array) -> Array:
+        """Apply the linear steps before the source to raw rows."""
+        return raw_rows if self.preprocessing is None else self.preprocessing.apply(raw_rows)

@@ -1,15 +1,16 @@
-"""`fit_model()`: the whole fit, top to bottom."""
+"""`fit_model()`: the whole fit, top to bottom; `fit_exact()`: the source's own sums."""
 
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from limes._typing import Labels
+from limes._typing import Indices, Labels
 from limes.fit.borders import choose_placement
-from limes.fit.config import FitOptions
+from limes.fit.config import DEFAULTS, FitOptions
 from limes.fit.data import (
     FitData,
+    SampledRows,
     check_classes,
     class_index_of_labels,
     hold_out,
@@ -18,14 +19,17 @@ from limes.fit.data import (
     sample_rows,
 )
 from limes.fit.schemes import borders_of, fit_one_vs_rest, fit_pairwise, fit_shortlist, fit_tree
-from limes.fit.search import FittedScheme, fit_shared
+from limes.fit.search import FittedScheme, exact_candidate, exceeded_limit, fit_shared
 from limes.fit.validation import (
     ValidationSet,
+    coverage_validation_set,
     held_out_validation_set,
     importance_weighted_validation_set,
     out_of_fold_margins,
 )
-from limes.model.model import Candidate
+from limes.model.affine import to_dense
+from limes.model.exact import ExactScheme
+from limes.model.model import Candidate, FitInfo, scheme_index
 from limes.model.schemes import Scheme
 from limes.sources.base import (
     MulticlassSource,
@@ -34,16 +38,17 @@ from limes.sources.base import (
     as_source,
     training_classes,
 )
+from limes.sources.exact import exact_scheme_of, labels_of, no_exact_sums_reason
 from limes.sources.pipelines import unwrap
 
 
 @dataclass(frozen=True, eq=False)
 class FitResult:
-    """A fitted scheme, and the validation set that its agreement is measured on."""
+    """A fitted scheme, and the rows that its agreement is measured on."""
 
-    # The border maps.
+    # All that predicts, but for the labels.
     scheme: Scheme
-    # The maps that the validation set measures: those before a last training that also uses the
+    # The scheme that the validation sets measure: before a last training that also uses the
     # held-out rows.
     validated_scheme: Scheme
     # What was compared to select the number of points.
@@ -52,8 +57,26 @@ class FitResult:
     placement: str | None
     # Shape (n_classes,). Labels.
     classes: Labels
-    # Raw rows that no map of the validated scheme was trained on, with the source's labels.
-    validation: ValidationSet
+    # Raw rows that no map of the validated scheme was trained on, with the source's labels; None
+    # for exact sums, whose labels are the source's.
+    validation: ValidationSet | None = None
+    # Rows between and around them.
+    coverage: ValidationSet | None = None
+
+    def info(self, n_jobs: int | None = None) -> FitInfo:
+        """Return what is known about the scheme, its agreement measured."""
+        measured = [(1.0, 0.0), (1.0, 0.0)]
+        if self.validation is not None and self.coverage is not None:
+            measured = [
+                rows.agreement(scheme_index(self.validated_scheme, rows.rows, n_jobs=n_jobs))
+                for rows in (self.validation, self.coverage)
+            ]
+        return FitInfo(
+            *measured[0],
+            placement=self.placement,
+            candidates=self.candidates,
+            coverage_agreement=measured[1][0],
+        )
 
 
 def fit_model(
@@ -69,21 +92,106 @@ def fit_model(
     n_jobs: int | None = None,
     verbose: int = 0,
 ) -> FitResult:
-    """Fit border maps to a trained classifier."""
+    """Fit border maps to a trained classifier, or take its own sums where these are fast enough."""
     rng = np.random.default_rng(seed.spawn(1)[0])
     # Choose rows, and move them to the space of the source.
     inner, preprocessing = unwrap(model)
     training_class = training_classes(inner, preprocessing, X)
     true_class = training_class if y is None else class_index_of_labels(inner, y)
     sampled = sample_rows(X, preprocessing, class_index=true_class, rng=rng)
-    rescaled, rescaling = rescale(sampled)
-    # Wrap the classifier as a source, and predict the class of each row.
     known_class = None if true_class is None else true_class[sampled.index]
-    inner_source = as_source(inner, SourceContext(sampled.rows, known_class, by_probability, rng))
+    context = SourceContext(sampled.rows, known_class, by_probability, rng)
+    # Take the exact sums, where they are wanted or cost little.
+    if scheme == "auto" and (not refine or options.decision_offset):
+        scheme = "pairwise"
+    exact = _exact_sums(model, scheme, options, context if by_probability else None)
+    if scheme == "exact" or (exact is not None and _needs_no_map(exact, scheme, options, sampled)):
+        return fit_exact(model, context)
+    # Wrap the classifier as a source, and fit the maps of the scheme.
+    source, data, validation, coverage = _prepare(
+        inner, sampled, context, training_class, y, options
+    )
+    if scheme in ("auto", "shared"):
+        fitted = fit_shared(
+            source,
+            data,
+            validation,
+            coverage,
+            options,
+            exact=exact,
+            can_be_exact=scheme == "auto" and options.n_borders is None,
+            seed=seed,
+            verbose=verbose,
+        )
+        if fitted.scheme is exact:
+            inner_source = source.source if isinstance(source, RescaledSource) else source
+            result = fit_exact(model, replace(context, source=inner_source))
+            return replace(result, candidates=fitted.candidates)
+    else:
+        fitted = _fit_several_maps(
+            scheme, source, data, validation, options, refine, seed, n_jobs, verbose
+        )
+    # A function of rows has no labels of its own.
+    is_unlabelled = y is not None and not hasattr(inner, "classes_")
+    classes = np.unique(np.asarray(y)) if is_unlabelled else np.asarray(source.classes)
+    return FitResult(**vars(fitted), classes=classes, validation=validation, coverage=coverage)
+
+
+def fit_exact(model: Any, context: SourceContext | None = None) -> FitResult:
+    """Return a classifier's own sums; with rows, probabilities are fitted where it has none."""
+    exact = exact_scheme_of(model, context)
+    if exact is None:
+        raise ValueError(
+            "scheme='exact' needs a source with sums of kernels: "
+            f"{no_exact_sums_reason(model, context)}. Give another scheme."
+        )
+    candidates = [exact_candidate(exact, is_selected=True)]
+    return FitResult(exact, exact, candidates, None, labels_of(model))
+
+
+def _exact_sums(
+    model: Any, scheme: str, options: FitOptions, context: SourceContext | None
+) -> ExactScheme | None:
+    """Return the exact sums that a fit may take or hand rows to; None where it may not."""
+    is_selecting = options.n_borders is None or options.fallback is True
+    is_possible = scheme in ("auto", "shared") and not options.decision_offset and is_selecting
+    if not is_possible or (scheme == "shared" and options.fallback is False):
+        return None
+    exact = exact_scheme_of(model, context)
+    if exact is None and options.fallback is True:
+        raise ValueError(
+            "fallback=True needs a source with sums of kernels: "
+            f"{no_exact_sums_reason(model, context)}. Give fallback='auto' or False."
+        )
+    return exact
+
+
+def _needs_no_map(
+    exact: ExactScheme, scheme: str, options: FitOptions, sampled: SampledRows
+) -> bool:
+    """Return whether exact sums are taken without a search: they cost little, or must agree."""
+    limits = options.limits
+    is_wanted = exact.cost <= DEFAULTS.search.unsearched_cost or limits.min_agreement == 1.0
+    if scheme != "auto" or options.n_borders is not None or not is_wanted:
+        return False
+    rows = np.asarray(to_dense(sampled.X[:1000]))
+    return not (limits.has_any and exceeded_limit(limits, exact, rows))
+
+
+def _prepare(
+    inner: Any,
+    sampled: SampledRows,
+    context: SourceContext,
+    training_class: Indices | None,
+    y: Labels | None,
+    options: FitOptions,
+) -> tuple[MulticlassSource, FitData, ValidationSet, ValidationSet]:
+    """Return the source, the rows that maps are fitted to, and the two validation sets."""
+    rescaled, rescaling = rescale(sampled)
+    inner_source, known_class, rng = as_source(inner, context), context.class_index, context.rng
     check_classes(inner_source, y, options)
     class_index = predict_index(inner_source, sampled.rows, options)
     source = inner_source if rescaling is None else RescaledSource(inner_source, rescaling)
-    # Hold out rows, and build the validation set.
     is_held_out = hold_out(class_index, rng)
     if known_class is not None:
         class_index = np.where(known_class < 0, class_index, known_class)
@@ -95,25 +203,14 @@ def fit_model(
         validation = importance_weighted_validation_set(
             source, rescaled, is_held_out, is_training_row, margins, options, rng
         )
+    coverage = coverage_validation_set(source, rescaled, is_held_out, options, rng)
     data = FitData(
         rescaled.rows[~is_held_out],
         class_index[~is_held_out],
         rescaled.preprocessing,
         rescaled.rows[is_held_out],
     )
-    # Fit the maps of the scheme.
-    if scheme == "auto":
-        scheme = "shared" if refine and not options.decision_offset else "pairwise"
-    if scheme == "shared":
-        fitted = fit_shared(source, data, validation, options, seed=seed, verbose=verbose)
-    else:
-        fitted = _fit_several_maps(
-            scheme, source, data, validation, options, refine, seed, n_jobs, verbose
-        )
-    # A function of rows has no labels of its own.
-    is_unlabelled = y is not None and not hasattr(inner, "classes_")
-    classes = np.unique(np.asarray(y)) if is_unlabelled else np.asarray(source.classes)
-    return FitResult(**vars(fitted), classes=classes, validation=validation)
+    return source, data, validation, coverage
 
 
 def _fit_several_maps(

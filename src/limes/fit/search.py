@@ -20,13 +20,15 @@ from limes.fit.config import (
 )
 from limes.fit.criterion import SkillCriterion
 from limes.fit.data import FitData
+from limes.fit.fallback import MAX_MARGIN, MarginCurve, margin_of_agreement
 from limes.fit.train import calibrate, fit_map, n_training_samples, seconds_per_sample
 from limes.fit.transfer_set import TransferSet, build_transfer_set, extend_transfer_set
 from limes.fit.validation import ValidationSet, augmented_validation_set
 from limes.model.affine import AffineMap
 from limes.model.border_map import BorderMap
+from limes.model.exact import ExactScheme, FallbackScheme
 from limes.model.model import Candidate
-from limes.model.schemes import PairwiseScheme, Scheme, SharedScheme
+from limes.model.schemes import MapScheme, PairwiseScheme, Scheme, SharedScheme
 from limes.sources.base import MulticlassSource
 from limes.timing import time_in_turns
 
@@ -49,44 +51,85 @@ def fit_shared(
     source: MulticlassSource,
     data: FitData,
     validation: ValidationSet,
+    coverage: ValidationSet,
     options: FitOptions,
     *,
+    exact: ExactScheme | None = None,
+    can_be_exact: bool = False,
     seed: np.random.SeedSequence,
     verbose: int = 0,
 ) -> FittedScheme:
-    """Fit one map for all classes, with the best number of points unless one is given."""
+    """Fit one map for all classes, with the best number of points unless one is given.
+
+    A map may hand rows to the exact sums. With ``can_be_exact``, these alone are a candidate too.
+    """
     transfer_seed, final_seed = seed.spawn(2)
     rng = np.random.default_rng(transfer_seed)
-    trainer = CandidateTrainer(source, data, validation, options, rng)
+    trainer = CandidateTrainer(source, data, validation, coverage, options, rng, exact)
     if options.n_borders is not None:
         final = trainer.train(options.n_borders, trainer.blend, final_seed, trainer.final_budget)
         candidates = [replace(final.candidate, is_selected=True)]
     else:
         search = SizeSearch(trainer, verbose)
-        trained = search.run(seed)
-        trained.sort(key=lambda item: item.candidate.cost)
+        goal, trained, selected = search.cover(search.run(seed))
         candidates = [item.candidate for item in trained]
-        selected = search.select(trained)
-        final = trainer.retrain_with_full_budget(trained[selected], final_seed)
+        final = trained[selected]
+        if not (can_be_exact and trainer.is_slow_beside_exact(final)):
+            final = trainer.retrain_with_full_budget(final, final_seed)
+            final = trainer.with_coverage(final, goal)
+            candidates[selected] = final.candidate
+        if exact is not None and can_be_exact:
+            is_exact = trainer.is_slow_beside_exact(final)
+            candidates.append(exact_candidate(exact, is_selected=is_exact))
+            if is_exact:
+                return FittedScheme(exact, exact, _by_cost(candidates))
         candidates[selected] = replace(final.candidate, is_selected=True)
         _warn_if_below(final.candidate, options.limits.min_agreement)
     last = trainer.retrain_on_all_rows(final, final_seed)
-    return FittedScheme(last.scheme, final.scheme, candidates)
+    schemes = trainer.scheme_of(last), trainer.scheme_of(final)
+    return FittedScheme(*schemes, _by_cost(candidates))
+
+
+def _by_cost(candidates: list[Candidate]) -> list[Candidate]:
+    """Return candidates with their costs ascending."""
+    return sorted(candidates, key=lambda candidate: candidate.cost)
+
+
+def exact_candidate(exact: ExactScheme, *, is_selected: bool = False) -> Candidate:
+    """Return the exact sums as a candidate, whose labels are those of the source."""
+    return Candidate(
+        exact.name,
+        n_borders=0,
+        blend=0,
+        cost=exact.cost,
+        agreement=1.0,
+        agreement_error=0.0,
+        is_selected=is_selected,
+        skill_loss=0.0,
+        coverage_agreement=1.0,
+    )
 
 
 @dataclass(frozen=True, eq=False)
 class TrainedCandidate:
-    """A scheme with its size, cost and agreement."""
+    """A map with its agreement, and the margin below which it hands rows to the exact sums."""
 
-    scheme: Scheme
+    map_scheme: MapScheme
     candidate: Candidate
     budget: Budget
-    # Each with its standard error: assuming that rows are independent, and as the mean over
-    # classes.
+    # Labels and margins on the validation rows and on the coverage rows.
+    curve: MarginCurve
+    coverage: MarginCurve
+    # Rows with a smaller margin are handed to the exact sums.
+    margin: float
+    # Of the map without fallback, each with its standard error: assuming that rows are independent,
+    # and as the mean over classes.
     agreement: tuple[float, float]
     balanced_agreement: tuple[float, float]
-    # Whether it meets the skill criterion, or the user's min_agreement.
+    # Whether it meets the criterion of skill and Brier score, or the user's min_agreement; with its
+    # fallback, and without.
     is_good_enough: bool
+    is_good_alone: bool
 
     def is_worse_than(self, other: "TrainedCandidate") -> bool:
         """Return whether an agreement is lower by more than its standard error explains."""
@@ -98,6 +141,18 @@ class TrainedCandidate:
         return any(first[0] < second[0] - n_errors * second[1] for first, second in pairs)
 
 
+@dataclass(frozen=True)
+class CoverageGoal:
+    """An agreement on coverage rows, and the expected cost of a row that may be spent on it."""
+
+    agreement: float
+    max_cost: float
+
+    def is_reached_by(self, candidate: Candidate) -> bool:
+        """Return whether a candidate agrees at that cost."""
+        return candidate.coverage_agreement >= self.agreement and candidate.cost <= self.max_cost
+
+
 class CandidateTrainer:
     """Trains candidates for one source, and evaluates all on the same rows."""
 
@@ -106,14 +161,18 @@ class CandidateTrainer:
         source: MulticlassSource,
         data: FitData,
         validation: ValidationSet,
+        coverage: ValidationSet,
         options: FitOptions,
         rng: np.random.Generator,
+        exact: ExactScheme | None = None,
     ) -> None:
         self.source, self.data, self.options = source, data, options
         self.raw_rows = validation.rows
+        self.coverage, self.coverage_rows = coverage, data.to_source_space(coverage.rows)
+        self.exact = exact
         scheme_class = PairwiseScheme if len(source.classes) == 2 else SharedScheme
         # Makes the scheme of a tuple of one map for all classes.
-        self.as_scheme: Callable[[tuple[BorderMap]], Scheme] = partial(
+        self.as_scheme: Callable[[tuple[BorderMap]], MapScheme] = partial(
             scheme_class, n_classes=len(source.classes), double=options.double
         )
         self.transfer_set = build_transfer_set(source, data.rows, rng=rng)
@@ -151,24 +210,108 @@ class CandidateTrainer:
             self.criterion.calibrated_probabilities,
             self.validation.weights,
         )
+        return self._evaluate(map_, min(blend, max(map_.n_borders - 1, 1)), budget)
+
+    def _evaluate(self, map_: BorderMap, blend: int, budget: Budget) -> TrainedCandidate:
+        """Evaluate a map on the validation rows, with the fallback that skill or user ask for."""
         inner = self.as_scheme((map_,))
         values = inner.values(self.validation_rows)
-        class_index, probabilities = inner.class_index(values), inner.probabilities(values)
+        curve = MarginCurve(self.validation, inner.class_index(values), inner.margins(values))
+        coverage = MarginCurve.of_scheme(inner, self.coverage, self.coverage_rows)
         scheme = self.as_scheme((map_.with_preprocessing(self.data.preprocessing),))
-        n_borders = scheme.n_borders
-        agreement = self.validation.agreement(class_index)
-        independent = self.validation.agreement_assuming_independence(class_index)
-        balanced = self.validation.balanced_agreement(class_index)
-        candidate = Candidate(
-            scheme.name,
-            n_borders,
-            min(blend, max(n_borders - 1, 1)),
-            scheme.cost,
-            *agreement,
-            skill_loss=self.criterion.skill_loss(class_index)[0],
+        margin, probabilities = (
+            self._needed_margin(curve, coverage, scheme),
+            inner.probabilities(values),
         )
-        is_good_enough = self._is_good_enough(candidate, class_index, probabilities)
-        return TrainedCandidate(scheme, candidate, budget, independent, balanced, is_good_enough)
+        candidate = self._candidate(scheme, blend, curve, coverage, margin)
+        return TrainedCandidate(
+            scheme,
+            candidate,
+            budget,
+            curve,
+            coverage,
+            margin,
+            self.validation.agreement_assuming_independence(curve.class_index),
+            self.validation.balanced_agreement(curve.class_index),
+            self._is_good_enough(candidate, curve.with_fallback(margin), probabilities),
+            margin == 0 and self._is_good_enough(candidate, curve.class_index, probabilities),
+        )
+
+    def _candidate(
+        self,
+        scheme: MapScheme,
+        blend: int,
+        curve: MarginCurve,
+        coverage: MarginCurve,
+        margin: float,
+    ) -> Candidate:
+        """Return the size, expected cost and agreement of a map with a margin."""
+        class_index, share = curve.with_fallback(margin), curve.share(margin)
+        return Candidate(
+            scheme.name,
+            scheme.n_borders,
+            blend,
+            self._with_fallback(scheme, margin, share).cost,
+            *self.validation.agreement(class_index),
+            skill_loss=self.criterion.skill_loss(class_index)[0],
+            fallback_share=share,
+            coverage_agreement=coverage.agreement(margin),
+        )
+
+    def _needed_margin(self, curve: MarginCurve, coverage: MarginCurve, scheme: MapScheme) -> float:
+        """Return the margin that keeps the skill, or reaches min_agreement, within the limits."""
+        if self.exact is None:
+            return 0.0
+        min_agreement = self.options.limits.min_agreement
+        if min_agreement is not None:
+            margin = margin_of_agreement(curve, coverage, min_agreement)
+        else:
+            margin = curve.threshold_of_skill(self._keeps_skill)
+        return margin if self._is_within_limits(scheme, margin, curve) else 0.0
+
+    def with_coverage(self, trained: TrainedCandidate, goal: CoverageGoal) -> TrainedCandidate:
+        """Raise the margin until coverage rows agree, or the expected cost reaches its limit."""
+        if self.exact is None or self.options.limits.min_agreement is not None:
+            return trained
+        scheme, curve, coverage = trained.map_scheme, trained.curve, trained.coverage
+        max_share = (goal.max_cost - scheme.cost) / self.exact.cost
+        margin = min(
+            MAX_MARGIN,
+            coverage.threshold_of_agreement(goal.agreement),
+            curve.threshold_of_share(max_share),
+        )
+        if margin <= trained.margin or not self._is_within_limits(scheme, margin, curve):
+            return trained
+        candidate = self._candidate(scheme, trained.candidate.blend, curve, coverage, margin)
+        return replace(trained, candidate=candidate, margin=margin)
+
+    def _is_within_limits(self, scheme: MapScheme, margin: float, curve: MarginCurve) -> bool:
+        """Return whether a map may carry the exact sums."""
+        limits, carrying = (
+            self.options.limits,
+            self._with_fallback(scheme, margin, curve.share(margin)),
+        )
+        return not (limits.has_any and exceeded_limit(limits, carrying, self.raw_rows))
+
+    def _with_fallback(self, scheme: MapScheme, margin: float, share: float) -> Scheme:
+        """Return a scheme that carries the exact sums, if it needs them."""
+        is_needed = margin > 0 or self.options.fallback is True
+        if self.exact is None or not is_needed:
+            return scheme
+        return FallbackScheme(scheme, self.exact, margin, share)
+
+    def scheme_of(self, trained: TrainedCandidate) -> Scheme:
+        """Return the scheme of a candidate, with its fallback."""
+        share = trained.candidate.fallback_share
+        return self._with_fallback(trained.map_scheme, trained.margin, share)
+
+    def is_slow_beside_exact(self, trained: TrainedCandidate) -> bool:
+        """Return whether a candidate is not fast enough to be taken instead of the exact sums."""
+        if self.exact is None:
+            return False
+        max_cost = DEFAULTS.search.max_share_of_exact_cost * self.exact.cost
+        min_agreement = self.options.limits.min_agreement or 0.0
+        return trained.candidate.cost > max_cost or trained.candidate.agreement < min_agreement
 
     def _is_good_enough(
         self, candidate: Candidate, class_index: Indices, probabilities: Array
@@ -177,9 +320,15 @@ class CandidateTrainer:
         min_agreement = self.options.limits.min_agreement
         if min_agreement is not None:
             return candidate.agreement >= min_agreement
-        return self.has_enough_validation_rows and self.criterion.is_good_enough(
-            class_index, probabilities
-        )
+        if not (self.has_enough_validation_rows and self.criterion.keeps_brier(probabilities)):
+            return False
+        return self._keeps_skill(class_index)
+
+    def _keeps_skill(self, class_index: Indices) -> bool:
+        """Return whether labels keep the skill; less certainty is needed beside exact sums."""
+        config = DEFAULTS.criterion
+        n_errors = config.loss_errors if self.exact is None else config.loss_errors_beside_exact
+        return self.criterion.keeps_skill(class_index, n_errors=n_errors)
 
     def retrain_with_full_budget(
         self, short: TrainedCandidate, seed: np.random.SeedSequence
@@ -193,7 +342,10 @@ class CandidateTrainer:
     def retrain_on_all_rows(
         self, first: TrainedCandidate, seed: np.random.SeedSequence
     ) -> TrainedCandidate:
-        """Train a candidate again with the held-out rows as well, if there is time."""
+        """Train a candidate again with the held-out rows as well, if there is time.
+
+        The fallback stays as it is, since these rows no longer show how many are needed.
+        """
         if not self._fits_budget(first):
             return first
         rng = np.random.default_rng(seed.spawn(1)[0])
@@ -203,9 +355,10 @@ class CandidateTrainer:
         n_points, blend = first.candidate.n_borders, first.candidate.blend
         # Trained on the validation rows, it should agree better on them; if it is worse, the
         # optimiser failed.
-        return self._keep_better(
+        last = self._keep_better(
             first, self.train(n_points, blend, seed, first.budget, transfer_set)
         )
+        return first if last is first else replace(first, map_scheme=last.map_scheme)
 
     def _keep_better(self, first: TrainedCandidate, second: TrainedCandidate) -> TrainedCandidate:
         """Return the second candidate, unless it is worse or falls below min_agreement."""
@@ -227,7 +380,7 @@ class CandidateTrainer:
             and seconds <= DEFAULTS.search.retrain_seconds
         )
 
-    def untrained_scheme(self, n_points: int) -> Scheme:
+    def untrained_scheme(self, n_points: int) -> MapScheme:
         """Return a scheme of random maps that costs as much as a trained one."""
         rng = np.random.default_rng(0)
         n_features = self.transfer_set.rows.shape[1]
@@ -260,11 +413,11 @@ class SizeSearch:
         """Train more and more points until they stop helping; then fewer, and a smaller blend."""
         trained: list[TrainedCandidate] = []
         for n_points in self.sizes():
-            is_good_enough = bool(trained) and trained[-1].is_good_enough
-            if is_good_enough or should_stop([item.candidate for item in trained]):
+            if self._cannot_be_cheaper(n_points, trained) or self._should_stop(trained):
                 break
             trained.append(self._train_and_log(n_points, self.trainer.blend, seed))
         trained.extend(self._smaller_sizes(trained, seed))
+        trained.extend(self._larger_sizes(trained, seed))
         selected = trained[self.select(trained)]
         small_blend = DEFAULTS.search.small_blend
         # Behind a projection, a smaller blend saves little.
@@ -273,6 +426,65 @@ class SizeSearch:
             n_points = selected.candidate.n_borders
             trained.append(self._train_and_log(n_points, small_blend, seed))
         return trained
+
+    def _cannot_be_cheaper(self, n_points: int, trained: list[TrainedCandidate]) -> bool:
+        """Return whether a good candidate costs no more than a map of so many points alone."""
+        costs = [item.candidate.cost for item in trained if item.is_good_enough]
+        return bool(costs) and min(costs) <= self.trainer.untrained_scheme(n_points).cost
+
+    def _should_stop(self, trained: list[TrainedCandidate]) -> bool:
+        """Return whether the last sizes improved neither cost nor agreement."""
+        good = [place for place, item in enumerate(trained) if item.is_good_enough]
+        if not good:
+            return should_stop([item.agreement[0] for item in trained])
+        best = min(good, key=lambda place: trained[place].candidate.cost)
+        return len(trained) - 1 - best >= DEFAULTS.search.patience
+
+    def cover(
+        self, trained: list[TrainedCandidate]
+    ) -> tuple[CoverageGoal, list[TrainedCandidate], int]:
+        """Raise margins until coverage rows agree; return the goal, candidates and best place.
+
+        The first goal that a candidate reaches counts. Where none is reached, a little time is
+        spent on the best agreement.
+        """
+        config = DEFAULTS.fallback
+        if self.trainer.exact is None or self.options.limits.min_agreement is not None:
+            return CoverageGoal(0.0, np.inf), trained, self.select(trained)
+        for agreement in config.coverage_agreements:
+            goal = CoverageGoal(agreement, self._max_cost(trained, config.max_time_factor))
+            covered, places = self._with_coverage(trained, goal)
+            reached = [item for item in places if goal.is_reached_by(covered[item].candidate)]
+            if reached:
+                return goal, covered, min(reached, key=lambda place: covered[place].candidate.cost)
+        goal = CoverageGoal(agreement, self._max_cost(trained, config.uncovered_time_factor))
+        covered, places = self._with_coverage(trained, goal)
+        affordable = [item for item in places if covered[item].candidate.cost <= goal.max_cost]
+        if not affordable:
+            return goal, covered, self.select(trained)
+        best = max(affordable, key=lambda place: covered[place].candidate.coverage_agreement)
+        return goal, covered, best
+
+    def _max_cost(self, trained: list[TrainedCandidate], time_factor: float) -> float:
+        """Return the cost of a row that takes so many times as long as that of the best model.
+
+        That is the model that would be selected without fallback, or a cheaper one with fallback.
+        """
+        alone = [replace(item, is_good_enough=item.is_good_alone) for item in trained]
+        best_cost = min(
+            trained[self.select(alone)].map_scheme.cost,
+            trained[self.select(trained)].candidate.cost,
+        )
+        row_cost = DEFAULTS.search.row_cost
+        return time_factor * (best_cost + row_cost) - row_cost
+
+    def _with_coverage(
+        self, trained: list[TrainedCandidate], goal: CoverageGoal
+    ) -> tuple[list[TrainedCandidate], list[int]]:
+        """Return candidates with margins raised to a goal, and the places of those to select."""
+        good = [place for place, item in enumerate(trained) if item.is_good_enough]
+        covered = [self.trainer.with_coverage(item, goal) for item in trained]
+        return covered, good or [self.select(trained)]
 
     def sizes(self) -> list[int]:
         """Return the numbers of points of the candidates, ascending."""
@@ -283,7 +495,7 @@ class SizeSearch:
         if larger and not is_wide:
             sizes.extend(self._largest_affordable(sizes[-1], larger[0]))
         limits = self.options.limits
-        if limits.max_cost is None and limits.max_time_us is None and limits.max_bytes is None:
+        if not limits.has_any:
             return sizes
         has_raw = self.data.preprocessing is not None
         rows = self.trainer.raw_rows if has_raw else self.trainer.validation.rows
@@ -293,12 +505,20 @@ class SizeSearch:
         """Return whether there are rows for so many points, and their map is fast enough."""
         if n_points > self._max_points:
             return False
+        cost = self.trainer.untrained_scheme(n_points).cost
+        if not self._is_cheaper_than_exact(cost):
+            return False
         if self.options.limits.min_agreement is not None:
             return True
         is_small = n_points <= DEFAULTS.search.few_points
         max_cost = self.source.query_cost if is_small else self.max_cost_without_proof
         max_cost = max(max_cost, DEFAULTS.search.negligible_cost)
-        return self.trainer.untrained_scheme(n_points).cost <= max_cost
+        return cost <= max_cost
+
+    def _is_cheaper_than_exact(self, cost: float) -> bool:
+        """Return whether a map of some cost may be taken instead of the exact sums, if any."""
+        exact = self.trainer.exact
+        return exact is None or cost <= DEFAULTS.search.max_share_of_exact_cost * exact.cost
 
     @property
     def _max_points(self) -> int:
@@ -318,9 +538,9 @@ class SizeSearch:
         min_size = low + int(low * DEFAULTS.search.min_size_step)
         while high - low > 1:
             middle = (low + high) // 2
-            is_affordable = (
-                min_agreement is not None
-                or self.trainer.untrained_scheme(middle).cost <= self.max_cost_without_proof
+            cost = self.trainer.untrained_scheme(middle).cost
+            is_affordable = self._is_cheaper_than_exact(cost) and (
+                min_agreement is not None or cost <= self.max_cost_without_proof
             )
             low, high = (middle, high) if is_affordable else (low, middle)
         return [low] if low >= min_size else []
@@ -345,17 +565,46 @@ class SizeSearch:
         """Train half as many points while they are good enough, down to the size before."""
         size_before = trained[-2].candidate.n_borders if len(trained) > 1 else 0
         last = trained[-1]
-        while last.is_good_enough and last.candidate.n_borders // 2 > size_before:
+        best_cost = np.inf
+        while (
+            last.is_good_enough
+            and last.candidate.cost < best_cost
+            and last.candidate.n_borders // 2 > size_before
+        ):
+            best_cost = last.candidate.cost
             n_points = last.candidate.n_borders // 2
             last = self._train_and_log(n_points, self.trainer.blend, seed)
             yield last
+
+    def _larger_sizes(
+        self, trained: list[TrainedCandidate], seed: np.random.SeedSequence
+    ) -> Iterator[TrainedCandidate]:
+        """Train more points where no candidate agrees on coverage rows at the cost allowed."""
+        if self.trainer.exact is None or self.options.limits.min_agreement is not None:
+            return
+        config = DEFAULTS.fallback
+        max_cost = self._max_cost(trained, config.max_time_factor)
+        goal = CoverageGoal(config.coverage_agreements[0], max_cost)
+        n_points = 2 * max(item.candidate.n_borders for item in trained)
+        covered, places = self._with_coverage(trained, goal)
+        is_reached = any(goal.is_reached_by(covered[place].candidate) for place in places)
+        while (
+            not is_reached
+            and n_points <= self._max_points
+            and self.trainer.untrained_scheme(n_points).cost <= max_cost
+        ):
+            larger = self._train_and_log(n_points, self.trainer.blend, seed)
+            with_margin = self.trainer.with_coverage(larger, goal)
+            is_reached = larger.is_good_enough and goal.is_reached_by(with_margin.candidate)
+            n_points *= 2
+            yield larger
 
     def select(self, trained: list[TrainedCandidate]) -> int:
         """Return the place of the best candidate."""
         validation = self.trainer.validation
         rarest_class = np.bincount(validation.class_index, validation.weights).min()
         return select(
-            [replace(item.candidate, agreement_error=item.agreement[1]) for item in trained],
+            [self._for_selection(item) for item in trained],
             self.options.limits.min_agreement,
             [item.balanced_agreement for item in trained],
             max_cost_without_proof=self.max_cost_without_proof,
@@ -363,14 +612,21 @@ class SizeSearch:
             good_enough=[item.is_good_enough for item in trained],
         )
 
+    def _for_selection(self, trained: TrainedCandidate) -> Candidate:
+        """Return a candidate with the agreement that it is selected by."""
+        candidate, (agreement, error) = trained.candidate, trained.agreement
+        if self.options.limits.min_agreement is not None:
+            return replace(candidate, agreement_error=error)
+        return replace(candidate, agreement=agreement, agreement_error=error)
 
-def should_stop(candidates: list[Candidate]) -> bool:
+
+def should_stop(agreements: Sequence[float]) -> bool:
     """Return whether agreement is complete, or the last sizes did not improve it."""
-    if not candidates:
+    if not agreements:
         return False
-    best = max(range(len(candidates)), key=lambda place: candidates[place].agreement)
-    n_since = len(candidates) - 1 - best
-    return candidates[best].agreement >= 1.0 or n_since >= DEFAULTS.search.patience
+    best = max(range(len(agreements)), key=agreements.__getitem__)
+    n_since = len(agreements) - 1 - best
+    return agreements[best] >= 1.0 or n_since >= DEFAULTS.search.patience
 
 
 def select(

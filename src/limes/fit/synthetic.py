@@ -36,15 +36,27 @@ def rows_from_training_rows(model: Any, rng: np.random.Generator) -> Array:
     return rows if preprocessing is None else preprocessing.undo(rows)
 
 
-def interpolate(rows: Array, n_synthetic: int, rng: np.random.Generator) -> Array:
-    """Make rows between any two rows."""
+def interpolate(
+    rows: Array, n_synthetic: int, rng: np.random.Generator, *, extrapolation: float = 0.0
+) -> Array:
+    """Make rows between any two rows, and up to a share of their distance beyond them.
+
+    Categories are taken from one of the two, never mixed.
+    """
     first, second = (rows[rng.integers(len(rows), size=n_synthetic)] for _ in range(2))
-    fraction = rng.random((n_synthetic, 1))
+    fraction = rng.uniform(-extrapolation, 1.0 + extrapolation, (n_synthetic, 1))
     synthetic = first + fraction * (second - first)
     is_category = find_categories(rows)
     is_second = rng.random((n_synthetic, int(is_category.sum()))) < fraction
     synthetic[:, is_category] = np.where(is_second, second[:, is_category], first[:, is_category])
     return synthetic
+
+
+def coverage_rows(rows: Array, n_synthetic: int, rng: np.random.Generator) -> Array:
+    """Make rows between and around the given ones, where a model may be used as well."""
+    return interpolate(
+        rows, n_synthetic, rng, extrapolation=DEFAULTS.synthetic.coverage_extrapolation
+    )
 
 
 def jitter(

@@ -10,7 +10,7 @@ from sklearn.utils.extmath import randomized_svd
 
 from limes._typing import Array
 from limes.fit.config import DEFAULTS
-from limes.fit.synthetic import sample_near_border
+from limes.fit.synthetic import coverage_rows, sample_near_border
 from limes.sources.base import MulticlassSource
 
 # Features up to which principal components come from the covariance matrix: the choice of an
@@ -81,13 +81,16 @@ def _label_rows(
     """Label rows, and synthetic ones made from them and their neighbours, which start with them."""
     real_probabilities = _query_source(source, rows)
     search_rows = neighbours if components is None else neighbours @ components
-    synthetic = sample_near_border(
+    n_coverage = int(DEFAULTS.transfer.coverage_share * n_synthetic)
+    near_border = sample_near_border(
         neighbours,
         ambiguity_of(real_probabilities),
-        n_synthetic,
+        n_synthetic - n_coverage,
         search_rows=search_rows,
         rng=rng,
     )
+    coverage = coverage_rows(rows, n_coverage, rng)
+    synthetic = np.concatenate([near_border, coverage.astype(np.float32)])
     all_rows = np.concatenate([rows.astype(np.float32), synthetic])
     probabilities = np.concatenate([real_probabilities, _query_source(source, synthetic)])
     return TransferSet(

@@ -9,7 +9,7 @@ from scipy.special import expit
 from limes._typing import Array, Indices
 from limes.fit.config import DEFAULTS, FitOptions
 from limes.fit.data import FitData, SampledRows, predict_index
-from limes.fit.synthetic import crossover, jitter
+from limes.fit.synthetic import coverage_rows, crossover, jitter
 from limes.model.affine import to_dense
 from limes.sources.base import MulticlassSource
 
@@ -147,6 +147,25 @@ def held_out_validation_set(
     return ValidationSet.unweighted(_raw_rows(sampled, places), class_index)
 
 
+def coverage_validation_set(
+    source: MulticlassSource,
+    sampled: SampledRows,
+    is_held_out: NDArray[np.bool_],
+    options: FitOptions,
+    rng: np.random.Generator,
+) -> ValidationSet:
+    """Return rows between and around the held-out rows, to measure agreement away from all rows."""
+    config = DEFAULTS.fallback
+    n_coverage = min(config.coverage_rows, config.max_coverage_values // sampled.X.shape[1])
+    held_out = np.flatnonzero(is_held_out)
+    places = (
+        held_out if len(held_out) >= DEFAULTS.validation.min_rows else np.arange(len(is_held_out))
+    )
+    raw = coverage_rows(_raw_rows(sampled, places), max(1, n_coverage), rng)
+    rows = raw if sampled.preprocessing is None else sampled.preprocessing.apply(raw)
+    return ValidationSet.unweighted(raw, predict_index(source, rows, options))
+
+
 def _raw_rows(sampled: SampledRows, places: Indices) -> Array:
     """Return some of the sampled rows as the user gave them, dense."""
     if sampled.preprocessing is None:
@@ -258,9 +277,7 @@ def augmented_validation_set(
     were trained on the real rows, among many synthetic ones, which favours all of them a little;
     the error of a few held-out rows would be larger.
     """
-    rows = validation.rows
-    if data.preprocessing is not None:
-        rows = data.preprocessing.apply(rows)
+    rows = data.to_source_space(validation.rows)
     if len(rows) >= DEFAULTS.validation.min_rows:
         return validation, rows
     real = np.concatenate([rows, data.rows])

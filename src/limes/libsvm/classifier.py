@@ -1,5 +1,6 @@
 """A LIBSVM model as a scikit-learn classifier and as a source."""
 
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -10,10 +11,16 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
-from limes._typing import Array, Indices
-from limes.model.coupling import class_pairs, count_votes_like_libsvm, couple_like_libsvm
+from limes._typing import Array
+from limes.model.coupling import (
+    class_pairs,
+    count_votes_like_libsvm,
+    couple_like_libsvm,
+)
+from limes.model.exact import ExactScheme, PairSigmoids, one_vs_rest
 from limes.model.svm import TrainedSvm
-from limes.sources.base import SourceContext, as_source, training_rows
+from limes.sources.base import SourceContext, as_source, exact_scheme, training_rows
+from limes.sources.exact import decided_by_probability
 from limes.sources.platt import DEFAULT_SLOPE, fit_pair_sigmoids
 from limes.sources.svm import SvmSource
 
@@ -115,12 +122,7 @@ class LibsvmClassifier(ClassifierMixin, BaseEstimator):
         values = self._pair_decisions(X)
         if self.svm.n_classes == 2:
             return values[:, 0] if self.labels[0] < self.labels[1] else -values[:, 0]
-        sums = np.zeros((len(values), self.svm.n_classes))
-        for place, (first, second) in enumerate(class_pairs(self.svm.n_classes)):
-            sums[:, first] -= values[:, place]
-            sums[:, second] += values[:, place]
-        scores = count_votes_like_libsvm(values) + sums / (3.0 * (np.abs(sums) + 1.0))
-        return scores[:, np.argsort(self.labels)]
+        return one_vs_rest(values)[:, np.argsort(self.labels)]
 
     @available_if(lambda self: self.sigmoids is not None)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Array:
@@ -204,27 +206,53 @@ class LibsvmClassifier(ClassifierMixin, BaseEstimator):
 def _(model: LibsvmClassifier, context: SourceContext) -> SvmSource:
     order = np.argsort(model.labels)
     svm = model.svm.reordered(order)
-    slopes, shifts = _libsvm_sigmoids(model, svm, order, context)
-    return SvmSource(svm, model.classes_, slopes, shifts, not context.by_probability)
+    sigmoids = _libsvm_sigmoids(model, context)
+    places = {pair: place for place, pair in enumerate(class_pairs(svm.n_classes))}
+    old_pairs = [(order[a], order[b]) for a, b in class_pairs(svm.n_classes)]
+    old_places = [places[min(pair), max(pair)] for pair in old_pairs]
+    # Swapping the classes of a pair negates its decision value, and so the shift.
+    signs = np.array([1.0 if i < j else -1.0 for i, j in old_pairs])
+    return SvmSource(
+        svm,
+        model.classes_,
+        sigmoids.slopes[old_places],
+        signs * sigmoids.shifts[old_places],
+        not context.by_probability,
+        tie_order=np.argsort(order),
+    )
 
 
-def _libsvm_sigmoids(
-    model: LibsvmClassifier, svm: TrainedSvm, order: Indices, context: SourceContext
-) -> tuple[Array, Array]:
-    """Return the file's sigmoids, else fit them to the rows if their classes are known."""
-    n_classes = svm.n_classes
+@exact_scheme.register
+def _(model: LibsvmClassifier, context: SourceContext | None) -> ExactScheme:
+    sigmoids = None
+    if model.sigmoids is not None or (context is not None and len(context.X)):
+        sigmoids = _libsvm_sigmoids(model, context)
+    is_by_probability = context is not None and context.by_probability
+    if sigmoids is not None and model.sigmoids is None and not is_by_probability:
+        # As `SvmSource` has them: equal probabilities where the vote of the pair changes.
+        sigmoids = replace(sigmoids, shifts=np.zeros_like(sigmoids.shifts))
+    scheme = ExactScheme(
+        sums=model.svm,
+        rule="votes",
+        class_order=np.searchsorted(model.classes_, model.labels),
+        probabilities=sigmoids,
+    )
+    return decided_by_probability(scheme) if is_by_probability else scheme
+
+
+def _libsvm_sigmoids(model: LibsvmClassifier, context: SourceContext | None) -> PairSigmoids:
+    """Return the file's sigmoids, else fit them to the rows if their classes are known.
+
+    Pairs have the order of the file.
+    """
     if model.sigmoids is not None:
-        slopes, shifts = -model.sigmoids[0], model.sigmoids[1]
-        places = {pair: place for place, pair in enumerate(class_pairs(n_classes))}
-        old_pairs = [(order[a], order[b]) for a, b in class_pairs(n_classes)]
-        old_places = [places[min(pair), max(pair)] for pair in old_pairs]
-        # Swapping the classes of a pair negates its decision value, and so the shift.
-        signs = np.array([1.0 if i < j else -1.0 for i, j in old_pairs])
-        return slopes[old_places], signs * shifts[old_places]
-    if context.class_index is None:
-        n_pairs = len(svm.intercepts)
-        return np.full(n_pairs, DEFAULT_SLOPE), np.zeros(n_pairs)
-    return fit_pair_sigmoids(svm.pair_decisions(context.X), context.class_index)
+        return PairSigmoids(-model.sigmoids[0], model.sigmoids[1], like_libsvm=True)
+    if context is None or context.class_index is None:
+        n_pairs = len(model.svm.intercepts)
+        return PairSigmoids(np.full(n_pairs, DEFAULT_SLOPE), np.zeros(n_pairs))
+    old_index = np.argsort(model.labels)[context.class_index]
+    old_index[context.class_index < 0] = -1
+    return PairSigmoids(*fit_pair_sigmoids(model.svm.pair_decisions(context.X), old_index))
 
 
 @training_rows.register

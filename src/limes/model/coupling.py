@@ -12,6 +12,8 @@ from limes._typing import Array
 BLOCK_NUMBERS = 1 << 22
 # LIBSVM keeps the probabilities of pairs this far from 0 and 1.
 LIBSVM_MIN_PROBABILITY = 1e-7
+# Its iteration stops at this error divided by the number of classes.
+LIBSVM_TOLERANCE = 0.005
 
 
 def class_pairs(n_classes: int) -> list[tuple[int, int]]:
@@ -74,12 +76,16 @@ def couple(pair_probabilities: ArrayLike) -> Array:
 
 
 def couple_like_libsvm(
-    pair_probabilities: ArrayLike, *, complements: ArrayLike | None = None
+    pair_probabilities: ArrayLike,
+    *,
+    complements: ArrayLike | None = None,
+    iterate_two_classes: bool = False,
 ) -> Array:
     """Couple the probabilities of pairs by LIBSVM's iteration, stopping where it stops.
 
     LIBSVM solves the problem of ``couple`` only to 0.005 / K, so its numbers differ from the exact
     ones in the third digit. This is for those who want ``svm-predict -b 1`` to the last digits.
+    Two classes need no iteration; the LIBSVM of scikit-learn does it nevertheless.
 
     Examples
     --------
@@ -91,7 +97,7 @@ def couple_like_libsvm(
     bounds = LIBSVM_MIN_PROBABILITY, 1.0 - LIBSVM_MIN_PROBABILITY
     first = np.clip(np.asarray(complements, dtype=np.float64), *bounds)
     n_classes = _count_classes(first)
-    if n_classes == 2:
+    if n_classes == 2 and not iterate_two_classes:
         return np.column_stack([first, 1.0 - first])
     coupled = np.empty((len(first), n_classes))
     n_rows = max(1, BLOCK_NUMBERS // n_classes**2)
@@ -186,7 +192,7 @@ def _iterate(forms: Array) -> Array:
         Q, p = forms[active], coupled[active]
         Qp = np.einsum("nij,nj->ni", Q, p)
         pQp = np.einsum("ni,ni->n", p, Qp)
-        is_open = np.abs(Qp - pQp[:, None]).max(axis=1) >= 0.005 / n_classes
+        is_open = np.abs(Qp - pQp[:, None]).max(axis=1) >= LIBSVM_TOLERANCE / n_classes
         if not is_open.any():
             break
         active = active[is_open]

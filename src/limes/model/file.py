@@ -7,7 +7,7 @@ is read as well.
 import math
 import os
 from collections.abc import Callable
-from dataclasses import MISSING, asdict, fields
+from dataclasses import MISSING, asdict, fields, replace
 from typing import Any, get_type_hints
 
 import numpy as np
@@ -18,9 +18,18 @@ from limes._typing import Array, Labels
 from limes.atomic import atomic_write
 from limes.model.affine import AffineMap
 from limes.model.border_map import BorderMap
+from limes.model.exact import (
+    Calibrators,
+    ClassDensities,
+    ExactScheme,
+    FallbackScheme,
+    PairSigmoids,
+)
+from limes.model.file_entries import EntryReader, EntryWriter
 from limes.model.file_layout import Container, parse_container, read_container, write_container
 from limes.model.model import Candidate, FitInfo, Model
 from limes.model.schemes import (
+    MapScheme,
     OneVsRestScheme,
     PairwiseScheme,
     Scheme,
@@ -28,16 +37,14 @@ from limes.model.schemes import (
     ShortlistScheme,
     TreeScheme,
 )
+from limes.model.svm import Kernel, TrainedSvm
 
 VERSION = 2
 # Larger files than this are not model files.
 MAX_BYTES = 1 << 32
-MAX_FEATURES = 1 << 31
-# Numbers of a matrix that version 1 stored as a sparse one: 1 GB.
-MAX_MATRIX_NUMBERS = 1 << 27
-# The schemes that a file can hold, each with the number of values of its maps by the number of
-# classes. What is stored of a scheme are the fields of its dataclass.
-SCHEMES: dict[str, tuple[type[Scheme], Callable[[int], int]]] = {
+# The schemes of maps that a file can hold, each with the number of values of its maps by the number
+# of classes. What is stored of a scheme are the fields of its dataclass.
+SCHEMES: dict[str, tuple[type[MapScheme], Callable[[int], int]]] = {
     "pairwise": (PairwiseScheme, lambda n_classes: n_classes * (n_classes - 1) // 2),
     "one-vs-rest": (OneVsRestScheme, lambda n_classes: n_classes),
     "shared": (SharedScheme, lambda n_classes: n_classes),
@@ -46,28 +53,21 @@ SCHEMES: dict[str, tuple[type[Scheme], Callable[[int], int]]] = {
 }
 # Optional sections that this version can read. A section changes predictions, so that a reader
 # that does not know it must refuse the file.
-SECTIONS: tuple[str, ...] = ()
+SECTIONS = ("exact_source",)
 # Fields that every scheme has; the others are stored by their names.
 COMMON_FIELDS = {"maps", "n_classes", "double"}
 PLAIN_TYPES = (bool, int, float, str)
 # Columns of the table of maps: points, outputs, number of the preprocessing (-1: none), blend.
 N_COLUMNS = 4
-# Names of version 2 that were others in version 1.
-VERSION_1_NAMES = {
-    "slopes": "normals",
-    "preprocessing": "before",
-    "matrix": "dense",
-    "max_classes": "n_named",
-    "logit_margin": "reach",
-    "pair_weight": "trust",
-    "mean_pairs": "n_asked",
-    "agreement_error": "error",
-    "is_selected": "is_chosen",
-    "skill_loss": "lost",
-}
+# Entries of the section of an exact source, and those of its sums.
+EXACT_ENTRIES = {"sums", "preprocessing", "rule", "class_order", "decision_shape", "probabilities"}
+SVM_ENTRIES = {"kernel", "gamma", "degree", "coef0", "vectors", "dual_coef", "intercepts"}
+DENSITY_ENTRIES = {"gamma", "vectors", "log_priors"}
+# Larger exponents of a polynomial kernel are an error in the file.
+MAX_DEGREE = 1 << 20
 
 
-def save_model(model: Model, path: str | os.PathLike[str]) -> None:
+def save_model(model: Model, path: str | os.PathLike[str], *, fallback: bool = True) -> None:
     """Write a model file; an old file stays until the new one is complete.
 
     Parameters
@@ -76,7 +76,12 @@ def save_model(model: Model, path: str | os.PathLike[str]) -> None:
         What to write.
     path : path-like
         File, by convention with the ending ``.limes``.
+    fallback : bool, default=True
+        Whether to write the exact sums that a map falls back to, which hold training rows; without
+        them the map decides every row.
     """
+    if isinstance(model.scheme, FallbackScheme) and not fallback:
+        model = replace(model, scheme=model.scheme.without_fallback())
     writer = _Writer()
     header = writer.header(model)
     with atomic_write(path) as stream:
@@ -116,35 +121,34 @@ def decode_model(container: Container) -> Model:
     return model
 
 
-class _Writer:
+class _Writer(EntryWriter):
     """Turns a model into a header in JSON, collecting its arrays on the way."""
-
-    def __init__(self) -> None:
-        self.arrays: list[NDArray[Any]] = []
 
     def header(self, model: Model) -> dict[str, Any]:
         """Return the header of a model file."""
-        names = model.feature_names
+        names, scheme = model.feature_names, model.scheme
         return {
             "limes": limes.__version__,
             "n_features": int(model.n_features),
-            "classes": self._add(np.asarray(model.classes)),
-            "feature_names": None if names is None else self._add(np.asarray(names)),
-            "scheme": self._scheme(model.scheme),
+            "classes": self.add(np.asarray(model.classes)),
+            "feature_names": None if names is None else self.add(np.asarray(names)),
+            "scheme": self._scheme(scheme),
             "info": _encode_info(model.info),
-            "sections": {},
+            "sections": self._sections(scheme),
         }
 
-    def _add(self, array: NDArray[Any]) -> int:
-        """Keep an array; return its number."""
-        self.arrays.append(array)
-        return len(self.arrays) - 1
-
     def _scheme(self, scheme: Scheme) -> dict[str, Any]:
-        """Return a scheme's name and fields."""
-        if scheme.name not in SCHEMES or SCHEMES[scheme.name][0] is not type(scheme):
+        """Return a scheme's name and fields; those of exact sums are a section."""
+        if isinstance(scheme, ExactScheme):
+            return {"name": scheme.name, "n_classes": int(scheme.n_classes)}
+        if isinstance(scheme, FallbackScheme):
+            scheme = scheme.base
+        if not isinstance(scheme, MapScheme) or SCHEMES.get(scheme.name, (None,))[0] is not type(
+            scheme
+        ):
             raise TypeError(
-                f"a model file holds the schemes {sorted(SCHEMES)}, got {type(scheme).__name__}."
+                f"a model file holds the schemes {sorted([*SCHEMES, ExactScheme.name])}, got "
+                f"{type(scheme).__name__}."
             )
         own = [field.name for field in fields(scheme) if field.name not in COMMON_FIELDS]
         return {
@@ -152,14 +156,71 @@ class _Writer:
             "n_classes": int(scheme.n_classes),
             "dtype": "float64" if scheme.double else "float32",
             "maps": self._maps(scheme.maps),
-            **{name: self._field(getattr(scheme, name)) for name in own},
+            **{name: self.field(getattr(scheme, name)) for name in own},
         }
 
-    def _field(self, value: Any) -> Any:
-        """Return a field of a scheme: an array by its number, anything else as it is."""
-        if isinstance(value, np.ndarray):
-            return self._add(value)
-        return value.item() if isinstance(value, np.generic) else value
+    def _sections(self, scheme: Scheme) -> dict[str, Any]:
+        """Return the section of the exact sums, where a scheme has them."""
+        if isinstance(scheme, ExactScheme):
+            return {"exact_source": {**self._exact(scheme), "fallback": None}}
+        if isinstance(scheme, FallbackScheme):
+            fallback = {"margin": float(scheme.margin), "share": float(scheme.share)}
+            return {"exact_source": {**self._exact(scheme.exact), "fallback": fallback}}
+        return {}
+
+    def _exact(self, scheme: ExactScheme) -> dict[str, Any]:
+        """Return exact sums with their class rule and probabilities."""
+        step = scheme.preprocessing
+        return {
+            "sums": self._sums(scheme.sums),
+            "preprocessing": None if step is None else self.step(step),
+            "rule": scheme.rule,
+            "class_order": self.add(scheme.class_order.astype(np.int64)),
+            "decision_shape": scheme.decision_shape,
+            "probabilities": self._probabilities(scheme.probabilities),
+        }
+
+    def _sums(self, sums: TrainedSvm | ClassDensities) -> dict[str, Any]:
+        """Return the vectors and weights of an SVM or of densities."""
+        common = {
+            "vectors": self.add(sums.vectors),
+            "n_support": self.add(sums.n_support.astype(np.int64)),
+        }
+        if isinstance(sums, ClassDensities):
+            return {
+                **common,
+                "gamma": float(sums.gamma),
+                "log_priors": self.add(sums.log_priors),
+            }
+        return {
+            **common,
+            "kernel": sums.kernel.name,
+            "gamma": float(sums.kernel.gamma),
+            "degree": int(sums.kernel.degree),
+            "coef0": float(sums.kernel.coef0),
+            "dual_coef": self.add(sums.dual_coef),
+            "intercepts": self.add(sums.intercepts),
+        }
+
+    def _probabilities(self, found: PairSigmoids | Calibrators | None) -> dict[str, Any] | None:
+        """Return the functions that make probabilities, in one of three forms."""
+        if found is None:
+            return None
+        if isinstance(found, PairSigmoids):
+            return {
+                "slopes": self.add(found.slopes),
+                "shifts": self.add(found.shifts),
+                "like_libsvm": bool(found.like_libsvm),
+                "inverse_temperature": float(found.inverse_temperature),
+                "iterate_two_classes": bool(found.iterate_two_classes),
+            }
+        if found.sigmoids is not None:
+            return {"sigmoids": self.add(found.sigmoids)}
+        return {
+            "sizes": self.add(np.array([len(x) for x, _ in found.isotonic], dtype=np.int64)),
+            "thresholds": self.add(_join([x for x, _ in found.isotonic])),
+            "values": self.add(_join([y for _, y in found.isotonic])),
+        }
 
     def _maps(self, maps: tuple[BorderMap, ...]) -> dict[str, Any]:
         """Return maps as one table and three long arrays, each preprocessing once."""
@@ -175,103 +236,168 @@ class _Writer:
             for map_, number in zip(maps, numbers, strict=True)
         ]
         return {
-            "table": self._add(np.array(table, dtype=np.int64)),
-            "points": self._add(_join([map_.points for map_ in maps])),
-            "slopes": self._add(_join([map_.slopes for map_ in maps])),
-            "offsets": self._add(_join([map_.offsets for map_ in maps])),
-            "preprocessing": [self._step(step) for _, step in steps.values()],
-        }
-
-    def _step(self, step: AffineMap) -> dict[str, Any]:
-        """Return an affine map in the form that it has."""
-        shift = self._add(np.asarray(step.shift, dtype=np.float64))
-        if step.matrix is not None:
-            return {"shift": shift, "matrix": self._add(np.asarray(step.matrix, dtype=np.float64))}
-        return {
-            "shift": shift,
-            "columns": self._add(np.asarray(step.columns, dtype=np.int64)),
-            "scale": self._add(np.asarray(step.scale, dtype=np.float64)),
+            "table": self.add(np.array(table, dtype=np.int64)),
+            "points": self.add(_join([map_.points for map_ in maps])),
+            "slopes": self.add(_join([map_.slopes for map_ in maps])),
+            "offsets": self.add(_join([map_.offsets for map_ in maps])),
+            "preprocessing": [self.step(step) for _, step in steps.values()],
         }
 
 
-class _Reader:
+class _Reader(EntryReader):
     """Turns a header and arrays back into a model, trusting neither."""
-
-    def __init__(self, container: Container) -> None:
-        self.container = container
-        self.is_version_1 = container.version == 1
-        n_features = container.header.get("n_features")
-        if type(n_features) is not int or not 0 < n_features < MAX_FEATURES:
-            container.fail("a number of features of at least 1", n_features)
-        self.n_features = n_features
 
     def model(self) -> Model:
         """Return the model."""
         header = self.container.header
-        self._check_sections(header)
-        scheme = self._scheme(self._entry(header, "scheme", dict))
+        sections = self._sections(header)
+        scheme = self._any_scheme(self.entry(header, "scheme", dict), sections)
         names = None if header.get("feature_names") is None else self._names(header)
         info = self._info_1(header) if self.is_version_1 else self._info(header)
         return Model(scheme, self._classes(header, scheme), self.n_features, names, info)
 
-    def _check_sections(self, header: dict[str, Any]) -> None:
-        """Raise for an optional section that this version does not know."""
-        sections = {} if self.is_version_1 else self._entry(header, "sections", dict)
+    def _sections(self, header: dict[str, Any]) -> dict[str, Any]:
+        """Return the optional sections, or raise for one that this version does not know."""
+        sections: dict[str, Any] = {}
+        if not self.is_version_1:
+            sections = self.entry(header, "sections", dict)
         for name in sections:
             if name not in SECTIONS:
                 self.container.fail(
                     f"no section but {list(SECTIONS)} (a newer limes may know it)", name
                 )
+        return sections
 
-    def _name(self, name: str) -> str:
-        """Return the name of an entry in the version that is read."""
-        return VERSION_1_NAMES.get(name, name) if self.is_version_1 else name
+    def _any_scheme(self, entry: dict[str, Any], sections: dict[str, Any]) -> Scheme:
+        """Return exact sums, maps, or maps that fall back to exact sums."""
+        is_exact = self.entry(entry, "name", str) == ExactScheme.name
+        if "exact_source" not in sections:
+            if is_exact:
+                self.container.fail("the section 'exact_source' of the scheme 'exact'", sections)
+            return self._scheme(entry)
+        section = self.entry(sections, "exact_source", dict)
+        self._check_keys(section, {*EXACT_ENTRIES, "fallback"}, "exact_source")
+        try:
+            exact = self._exact(section)
+            if not is_exact:
+                return self._with_fallback(self._scheme(entry), exact, section)
+        except ValueError as error:
+            if str(error).startswith(self.container.name):
+                raise
+            self.container.fail("the parts of an exact source", str(error))
+        self._check_keys(entry, {"name", "n_classes"}, "scheme")
+        if self.entry(entry, "n_classes", int) != exact.n_classes or section["fallback"]:
+            self.container.fail(f"exact sums of {exact.n_classes} classes alone", entry)
+        return exact
 
-    def _entry(self, values: dict[str, Any], key: str, kind: type) -> Any:
-        """Return an entry of the header, which must be of one type."""
-        value = values.get(key)
-        if type(value) is not kind:
-            self.container.fail(f"{kind.__name__} {key!r} in the header", value)
-        return value
+    def _with_fallback(
+        self, base: MapScheme, exact: ExactScheme, section: dict[str, Any]
+    ) -> FallbackScheme:
+        """Return a map that falls back to exact sums."""
+        fallback = self.entry(section, "fallback", dict)
+        self._check_keys(fallback, {"margin", "share"}, "fallback")
+        margin, share = (
+            self.finite(self.entry(fallback, key, float)) for key in ("margin", "share")
+        )
+        return FallbackScheme(base, exact, margin, share)
 
-    def _array(self, values: dict[str, Any], key: str) -> NDArray[Any]:
-        """Return the array whose number is an entry of the header."""
-        if self.is_version_1 and isinstance(values.get(key), dict):
-            values, key = values[key], "array"
-        number = self._entry(values, key, int)
-        if not 0 <= number < len(self.container.arrays):
-            n_arrays = len(self.container.arrays)
-            self.container.fail(f"{key!r} to be one of {n_arrays} arrays", number)
-        return self.container.arrays[number]
+    def _exact(self, section: dict[str, Any]) -> ExactScheme:
+        """Return exact sums; what does not fit raises a ValueError."""
+        step = section["preprocessing"]
+        preprocessing = None if step is None else self.step(step)
+        n_features = self.n_features if preprocessing is None else preprocessing.n_outputs
+        sums = self._sums(self.entry(section, "sums", dict), n_features)
+        return ExactScheme(
+            sums,
+            preprocessing,
+            self.entry(section, "rule", str),
+            self.typed_array(section, "class_order", 1, "i"),
+            self.entry(section, "decision_shape", str),
+            self._probabilities(section["probabilities"]),
+        )
 
-    def _typed_array(
-        self, values: dict[str, Any], key: str, n_dimensions: int, kinds: str = "f"
-    ) -> NDArray[Any]:
-        """Return an array of so many dimensions and of one kind of number."""
-        key = self._name(key)
-        array = self._array(values, key)
-        if array.ndim != n_dimensions or array.dtype.kind not in kinds or array.itemsize < 4:
-            expected = f"{key!r} of {n_dimensions} dimensions and kind {kinds!r}"
-            shape = f"{array.dtype.str} of shape {array.shape!r}"
-            self.container.fail(expected, shape, array=values[key])
+    def _sums(self, entry: dict[str, Any], n_features: int) -> TrainedSvm | ClassDensities:
+        """Return the vectors and weights of an SVM or of densities."""
+        is_density = "log_priors" in entry
+        names = DENSITY_ENTRIES if is_density else SVM_ENTRIES
+        self._check_keys(entry, {*names, "n_support"}, "sums")
+        vectors = self._finite_array(entry, "vectors", 2)
+        n_support = self.typed_array(entry, "n_support", 1, "i")
+        if vectors.shape[1] != n_features:
+            self.container.fail(f"vectors of {n_features} features", vectors.shape)
+        if len(n_support) and not 0 <= n_support.min() <= n_support.max() <= len(vectors):
+            self.container.fail(f"at most {len(vectors)} vectors of a class", n_support.tolist())
+        gamma = self.finite(self.entry(entry, "gamma", float))
+        if is_density:
+            priors = self._finite_array(entry, "log_priors", 1)
+            return ClassDensities(vectors, gamma, n_support.astype(np.intp), priors)
+        degree = self.entry(entry, "degree", int)
+        if not 0 <= degree <= MAX_DEGREE:
+            self.container.fail(f"a degree from 0 to {MAX_DEGREE}", degree)
+        coef0 = self.finite(self.entry(entry, "coef0", float))
+        return TrainedSvm(
+            Kernel(self.entry(entry, "kernel", str), gamma, degree, coef0),
+            vectors,
+            self._finite_array(entry, "dual_coef", 2),
+            self._finite_array(entry, "intercepts", 1),
+            n_support.astype(np.intp),
+        )
+
+    def _probabilities(self, entry: Any) -> PairSigmoids | Calibrators | None:
+        """Return the functions that make probabilities, in the form whose entries are there."""
+        if entry is None:
+            return None
+        if not isinstance(entry, dict):
+            self.container.fail("functions that make probabilities", entry)
+        if "slopes" in entry:
+            kinds = {"like_libsvm": bool, "inverse_temperature": float, "iterate_two_classes": bool}
+            self._check_keys(entry, {"slopes", "shifts", *kinds}, "probabilities")
+            slopes, shifts = (self._finite_array(entry, key, 1) for key in ("slopes", "shifts"))
+            plain = {key: self.finite(self.entry(entry, key, kinds[key])) for key in kinds}
+            return PairSigmoids(slopes, shifts, **plain)
+        if "sigmoids" in entry:
+            self._check_keys(entry, {"sigmoids"}, "probabilities")
+            return Calibrators(self._finite_array(entry, "sigmoids", 2))
+        self._check_keys(entry, {"sizes", "thresholds", "values"}, "probabilities")
+        parts = [_Slices(self._finite_array(entry, key, 1)) for key in ("thresholds", "values")]
+        sizes = self.typed_array(entry, "sizes", 1, "i")
+        if len(sizes) and sizes.min() < 1:
+            self.container.fail("functions of one point or more", sizes.tolist())
+        functions = [(parts[0].take(n), parts[1].take(n)) for n in sizes.tolist()]
+        if parts[0].n_left or parts[1].n_left:
+            self.container.fail("the end of 'thresholds' and 'values'", parts[0].n_left)
+        return Calibrators(isotonic=tuple(functions))
+
+    def _check_keys(self, entry: dict[str, Any], expected: set[str], name: str) -> None:
+        """Raise unless all entries of an object are there and no others."""
+        if set(entry) != expected:
+            self.container.fail(f"the entries {sorted(expected)} of {name!r}", sorted(entry))
+
+    def _finite_array(self, entry: dict[str, Any], key: str, n_dimensions: int) -> Array:
+        """Return an array of floats without NaN and infinity."""
+        array = self.typed_array(entry, key, n_dimensions)
+        if not np.isfinite(array).all():
+            self.container.fail(f"finite numbers in {key!r}", "others", array=entry[key])
         return array
 
-    def _scheme(self, entry: dict[str, Any]) -> Scheme:
-        """Return a scheme of a known name with all its fields and no others."""
-        name = self._entry(entry, "name", str)
+    def _scheme(self, entry: dict[str, Any]) -> MapScheme:
+        """Return a scheme of maps of a known name with all its fields and no others."""
+        name = self.entry(entry, "name", str)
         if name not in SCHEMES:
             writer = self.container.header.get("limes")
             self.container.fail(
-                f"a scheme of {sorted(SCHEMES)} (the file is from limes {writer!r:.20})", name
+                f"a scheme of {sorted([*SCHEMES, ExactScheme.name])} (the file is from limes "
+                f"{writer!r:.20})",
+                name,
             )
         kind, n_values = SCHEMES[name]
-        stored = self._entry(entry, "fields", dict) if self.is_version_1 else entry
+        stored = self.entry(entry, "fields", dict) if self.is_version_1 else entry
         self._check_field_names(kind, name, stored)
-        maps = self._maps(self._entry(stored, "maps", dict))
-        n_classes = self._entry(stored, "n_classes", int)
+        maps = self._maps(self.entry(stored, "maps", dict))
+        n_classes = self.entry(stored, "n_classes", int)
         self._check_classes(n_classes, sum(map_.n_outputs for map_ in maps), n_values)
         own = {
-            field.name: self._field(stored, field.name, get_type_hints(kind)[field.name])
+            field.name: self._scheme_field(stored, field.name, get_type_hints(kind)[field.name])
             for field in fields(kind)
             if field.name not in COMMON_FIELDS
         }
@@ -281,10 +407,10 @@ class _Reader:
         except ValueError as error:
             self.container.fail(f"the parts of {name!r}", str(error))
 
-    def _check_field_names(self, kind: type[Scheme], name: str, stored: dict[str, Any]) -> None:
+    def _check_field_names(self, kind: type[MapScheme], name: str, stored: dict[str, Any]) -> None:
         """Raise unless all fields of a scheme are there and no others."""
         if self.is_version_1:
-            expected = {self._name(field.name) for field in fields(kind)}
+            expected = {self.name_in_version(field.name) for field in fields(kind)}
         else:
             expected = {field.name for field in fields(kind)} - {"double"} | {"name", "dtype"}
         if set(stored) != expected:
@@ -293,17 +419,17 @@ class _Reader:
     def _is_double(self, stored: dict[str, Any]) -> bool:
         """Return whether a scheme computes in float64."""
         if self.is_version_1:
-            return bool(self._entry(stored, "double", bool))
-        dtype = self._entry(stored, "dtype", str)
+            return bool(self.entry(stored, "double", bool))
+        dtype = self.entry(stored, "dtype", str)
         if dtype not in ("float32", "float64"):
             self.container.fail("the dtype 'float32' or 'float64'", dtype)
         return bool(dtype == "float64")
 
-    def _field(self, stored: dict[str, Any], name: str, kind: Any) -> Any:
+    def _scheme_field(self, stored: dict[str, Any], name: str, kind: Any) -> Any:
         """Return a field of a scheme, of the type that its dataclass has."""
         if kind in PLAIN_TYPES:
-            return self._finite(self._entry(stored, self._name(name), kind))
-        return self._array(stored, name)
+            return self.finite(self.entry(stored, self.name_in_version(name), kind))
+        return self.array(stored, name)
 
     def _check_classes(self, n_classes: int, n_found: int, n_values: Callable[[int], int]) -> None:
         """Raise unless the maps have as many values as the classes of a scheme need."""
@@ -316,15 +442,15 @@ class _Reader:
 
     def _maps(self, entry: dict[str, Any]) -> tuple[BorderMap, ...]:
         """Return border maps, cut from three long arrays by the sizes in a table."""
-        table = self._typed_array(entry, "table", 2, "i")
-        entries = self._entry(entry, self._name("preprocessing"), list)
-        steps = [None, *(self._step(step) for step in entries)]
+        table = self.typed_array(entry, "table", 2, "i")
+        entries = self.entry(entry, self.name_in_version("preprocessing"), list)
+        steps = [None, *(self.step(step) for step in entries)]
         if table.shape[1] != N_COLUMNS or not len(table):
             self.container.fail(
                 f"a table of {N_COLUMNS} columns", table.shape, array=entry["table"]
             )
         parts = {
-            name: _Slices(self._typed_array(entry, name, 1))
+            name: _Slices(self.typed_array(entry, name, 1))
             for name in ("points", "slopes", "offsets")
         }
         maps = []
@@ -334,7 +460,7 @@ class _Reader:
             maps.append(self._map(row, steps[row[2] + 1], parts))
         for name, slices in parts.items():
             if slices.n_left:
-                key = self._name(name)
+                key = self.name_in_version(name)
                 self.container.fail(
                     f"the end of {key!r}", f"{slices.n_left} numbers more", array=entry[key]
                 )
@@ -358,60 +484,9 @@ class _Reader:
         except ValueError as error:
             self.container.fail("the numbers of a border map", str(error))
 
-    def _step(self, entry: Any) -> AffineMap:
-        """Return an affine map from as many features as a row has."""
-        if not isinstance(entry, dict):
-            self.container.fail("an affine map", entry)
-        shift = self._typed_array(entry, "shift", 1)
-        if len(shift) != self.n_features:
-            self.container.fail(f"an affine map of {self.n_features} features", len(shift))
-        if self._name("matrix") in entry:
-            matrix = self._typed_array(entry, "matrix", 2)
-            if matrix.shape[0] != self.n_features:
-                self.container.fail(f"a matrix of {self.n_features} rows", matrix.shape)
-            return AffineMap(shift, matrix)
-        if self.is_version_1:
-            return self._sparse_step(entry, shift)
-        columns = self._typed_array(entry, "columns", 1, "i")
-        scale = self._typed_array(entry, "scale", 1)
-        self._check_columns(columns, self.n_features, entry["columns"])
-        if len(columns) != len(scale) or not len(columns):
-            self.container.fail("as many columns as factors", (len(columns), len(scale)))
-        return AffineMap(shift, columns=columns.astype(np.intp), scale=scale)
-
-    def _sparse_step(self, entry: dict[str, Any], shift: Array) -> AffineMap:
-        """Return an affine map of version 1, whose matrix was stored in compressed rows."""
-        n_outputs = self._entry(entry, "n_outputs", int)
-        data = self._typed_array(entry, "data", 1)
-        indices = self._typed_array(entry, "indices", 1, "i")
-        starts = self._typed_array(entry, "indptr", 1, "i")
-        if not 0 < n_outputs <= len(data) or len(starts) != self.n_features + 1:
-            shape = (len(starts) - 1, n_outputs)
-            self.container.fail(f"a matrix of {self.n_features} rows with numbers", shape)
-        ends = (int(starts[0]), int(starts[-1]))
-        if ends != (0, len(data)) or len(indices) != len(data) or (starts[1:] < starts[:-1]).any():
-            self.container.fail("rows that follow each other", ends, array=entry["indptr"])
-        self._check_columns(indices, n_outputs, entry["indices"])
-        features = np.repeat(np.arange(self.n_features), np.diff(starts))
-        if len(data) == n_outputs and len(np.unique(indices)) == n_outputs:
-            order = np.argsort(indices)
-            return AffineMap(shift, columns=features[order], scale=data[order].astype(np.float64))
-        if self.n_features * n_outputs > MAX_MATRIX_NUMBERS:
-            shape = (self.n_features, n_outputs)
-            self.container.fail(f"a matrix of at most {MAX_MATRIX_NUMBERS} numbers", shape)
-        matrix = np.zeros((self.n_features, n_outputs))
-        np.add.at(matrix, (features, indices), data)
-        return AffineMap(shift, matrix)
-
-    def _check_columns(self, columns: NDArray[Any], n_columns: int, number: Any) -> None:
-        """Raise for the number of a column that does not exist."""
-        if len(columns) and not 0 <= columns.min() <= columns.max() < n_columns:
-            found = f"{columns.min()} to {columns.max()}"
-            self.container.fail(f"columns below {n_columns}", found, array=number)
-
     def _classes(self, header: dict[str, Any], scheme: Scheme) -> Labels:
         """Return the labels, as many as the scheme has and no two alike."""
-        classes = self._array(header, "classes")
+        classes = self.array(header, "classes")
         if classes.shape != (scheme.n_classes,) or scheme.n_classes < 2:
             self.container.fail(f"{scheme.n_classes} labels, at least two", classes.shape)
         is_number = classes.dtype.kind != "f" or bool(np.isfinite(classes).all())
@@ -421,22 +496,22 @@ class _Reader:
 
     def _names(self, header: dict[str, Any]) -> NDArray[Any]:
         """Return the names of the features, as scikit-learn keeps them."""
-        names = self._array(header, "feature_names")
+        names = self.array(header, "feature_names")
         if names.shape != (self.n_features,) or names.dtype.kind not in "UO":
             self.container.fail(f"{self.n_features} names of features", names.shape)
         return names.astype(object)
 
     def _info(self, header: dict[str, Any]) -> FitInfo:
         """Return what the fit found out."""
-        entry = self._entry(header, "info", dict)
-        expected = {field.name for field in fields(FitInfo)}
-        if set(entry) != expected:
-            self.container.fail(f"the entries {sorted(expected)} of 'info'", sorted(entry))
+        entry = self.entry(header, "info", dict)
+        # Files that were written before coverage rows were used lack their agreement.
+        entry = {"coverage_agreement": None, **entry}
+        self._check_keys(entry, {field.name for field in fields(FitInfo)}, "info")
         return self._make_info(entry, entry)
 
     def _info_1(self, header: dict[str, Any]) -> FitInfo:
         """Return what the fit found out, from the attributes of a file of version 1."""
-        attributes = self._entry(header, "attributes", dict)
+        attributes = self.entry(header, "attributes", dict)
         for name in attributes:
             if not (name.isidentifier() and name.endswith("_") and not name.startswith("_")):
                 self.container.fail("names of attributes", name)
@@ -446,32 +521,37 @@ class _Reader:
 
     def _make_info(self, entry: dict[str, Any], header: dict[str, Any]) -> FitInfo:
         """Return what the fit found out, each value of its type."""
-        candidates = self._entry(entry, "candidates", list)
+        candidates = self.entry(entry, "candidates", list)
         placement = entry["placement"]
         if placement is not None and type(placement) is not str:
             self.container.fail("a placement in words, or none", placement)
         return FitInfo(
-            self._number(entry["agreement"], "agreement"),
-            self._number(entry["agreement_error"], "agreement_error"),
+            self.number(entry["agreement"], "agreement"),
+            self.number(entry["agreement_error"], "agreement_error"),
             placement,
             [self._candidate(candidate) for candidate in candidates],
-            self._parameters(self._entry(header, "parameters", dict)),
+            self._parameters(self.entry(header, "parameters", dict)),
+            self.number(entry.get("coverage_agreement"), "coverage_agreement"),
         )
 
     def _candidate(self, entry: Any) -> Candidate:
         """Return a candidate, all of it of the right types."""
         hints = get_type_hints(Candidate)
-        needed = [self._name(field.name) for field in fields(Candidate) if field.default is MISSING]
+        needed = [
+            self.name_in_version(field.name)
+            for field in fields(Candidate)
+            if field.default is MISSING
+        ]
         if not isinstance(entry, dict) or not set(needed) <= entry.keys():
             self.container.fail(f"a candidate with {', '.join(needed)}", entry)
         values: dict[str, Any] = {}
         for name, kind in hints.items():
-            key = self._name(name)
+            key = self.name_in_version(name)
             if key in entry:
                 values[name] = (
-                    self._number(entry[key], key)
+                    self.number(entry[key], key)
                     if kind is float
-                    else self._finite(self._entry(entry, key, kind))
+                    else self.finite(self.entry(entry, key, kind))
                 )
         return Candidate(**values)
 
@@ -480,35 +560,11 @@ class _Reader:
         for name in entries:
             if not name.isidentifier() or name.startswith("_") or name == "estimator":
                 self.container.fail("names of parameters", name)
-        decoded = {name: self._plain(value) for name, value in entries.items()}
+        decoded = {name: self.plain(value) for name, value in entries.items()}
         for name, value in decoded.items():
             if not _is_plain(value):
                 self.container.fail(f"a plain value of {name!r}", value)
         return decoded
-
-    def _number(self, value: Any, name: str) -> float:
-        """Return a float; null stands for one that is not known."""
-        value = self._plain(value)
-        if value is None:
-            return float("nan")
-        if type(value) is not float:
-            self.container.fail(f"float {name!r}", value)
-        return float(value)
-
-    def _plain(self, value: Any) -> Any:
-        """Return a value of the header; version 1 wrote some floats as objects."""
-        if self.is_version_1 and isinstance(value, dict) and value.get("kind") == "float":
-            text = self._entry(value, "text", str)
-            if text not in ("nan", "inf", "-inf"):
-                self.container.fail("'nan', 'inf' or '-inf'", text)
-            return float(text)
-        return self._finite(value)
-
-    def _finite(self, value: Any) -> Any:
-        """Return a plain value, unless JSON wrote a number beyond floats."""
-        if isinstance(value, float) and not math.isfinite(value):
-            self.container.fail("numbers within the range of float64", value)
-        return value
 
 
 def _encode_info(info: FitInfo) -> dict[str, Any]:
@@ -517,6 +573,7 @@ def _encode_info(info: FitInfo) -> dict[str, Any]:
     return {
         "agreement": _or_null(info.agreement),
         "agreement_error": _or_null(info.agreement_error),
+        "coverage_agreement": _or_null(info.coverage_agreement),
         "placement": info.placement,
         "candidates": [
             {name: _or_null(kinds[name](value)) for name, value in asdict(candidate).items()}
@@ -545,26 +602,31 @@ def _is_plain(value: Any) -> bool:
 
 
 def _try_a_row(container: Container, model: Model) -> None:
-    """Raise unless the model predicts a row: its maps fit each other and the classes."""
-    scheme = model.scheme
+    """Raise unless the model predicts a row: its parts fit each other and the classes."""
+    scheme, n_classes = model.scheme, len(model.classes)
     try:
         with np.errstate(all="ignore"):
-            values = scheme.values(_middle_row(scheme))
-            class_index, probabilities = scheme.class_index(values), scheme.probabilities(values)
+            row = _middle_row(scheme)
+            class_index, found = scheme.classify(row), scheme.decision(row)
+            found = scheme.predict_proba(row) if scheme.has_probabilities else found
     # Whatever goes wrong with numbers from a file, it is the file that is wrong.
     except Exception as error:
         reason = f"{type(error).__name__}: {error}".split("\n")[0]
         container.fail("maps that predict a row", reason)
-    n_classes = len(model.classes)
-    if probabilities.shape != (1, n_classes) or not 0 <= int(class_index[0]) < n_classes:
-        container.fail(f"a prediction of {n_classes} classes", probabilities.shape)
+    is_right = found.shape == (1, n_classes) or not scheme.has_probabilities
+    if not is_right or not 0 <= int(class_index[0]) < n_classes:
+        container.fail(f"a prediction of {n_classes} classes", found.shape)
 
 
 def _middle_row(scheme: Scheme) -> NDArray[np.float64]:
-    """Return a row amid the border points, which is in range whatever the model was fitted on."""
-    first = scheme.maps[0]
-    step = first.preprocessing
-    return np.array(first.points[:1] if step is None else step.shift[None])
+    """Return a row amid the points or vectors, in range whatever the model was fitted on."""
+    if isinstance(scheme, ExactScheme):
+        step, points = scheme.preprocessing, scheme.sums.vectors
+    else:
+        step, points = scheme.maps[0].preprocessing, scheme.maps[0].points
+    if step is not None:
+        return np.array(step.shift[None])
+    return np.array(points[:1]) if len(points) else np.zeros((1, scheme.n_features))
 
 
 class _Slices:

@@ -1,5 +1,6 @@
 """A scheme with the labels of its classes: all that predicts."""
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -11,7 +12,7 @@ from limes._core import thread_count
 from limes._core.hardware import check_jobs
 from limes._typing import Array, Indices, Labels
 from limes.model.affine import is_sparse
-from limes.model.schemes import Scheme
+from limes.model.schemes import MapScheme, Scheme
 from limes.old_names import refuse_old_name
 
 # Below so many rows, starting threads and counting processors takes longer than predicting.
@@ -19,6 +20,10 @@ MIN_THREADED_ROWS = 2000
 # Rows of one pass, and numbers of one pass: 8 MB of float64 stay in the cache.
 BLOCK_ROWS = 1 << 16
 BLOCK_NUMBERS = 1 << 20
+NO_PROBABILITIES = (
+    "predict_proba needs probabilities, which the source has not: train the source with "
+    "probability=True, or give rows to fit them."
+)
 
 
 @dataclass(frozen=True)
@@ -43,6 +48,10 @@ class Candidate:
         Whether it is the selected one.
     skill_loss : float, default=nan
         Expected loss of the source's uncertainty coefficient; nan where it was not estimated.
+    fallback_share : float, default=0.0
+        Expected share of rows that go to the exact sums.
+    coverage_agreement : float, default=nan
+        Share of coverage rows, between and around those given, with the source's label.
     """
 
     scheme: str
@@ -52,7 +61,9 @@ class Candidate:
     agreement: float
     agreement_error: float
     is_selected: bool = False
-    skill_loss: float = float("nan")
+    skill_loss: float = math.nan
+    fallback_share: float = 0.0
+    coverage_agreement: float = math.nan
 
     if not TYPE_CHECKING:
 
@@ -75,25 +86,28 @@ class FitInfo:
         The models that were compared.
     parameters : dict
         Parameters of the estimator, by name: numbers, text, True, False or None.
+    coverage_agreement : float, default=nan
+        Share of coverage rows, between and around those given, with the source's label.
     """
 
-    agreement: float = float("nan")
-    agreement_error: float = float("nan")
+    agreement: float = math.nan
+    agreement_error: float = math.nan
     placement: str | None = None
     candidates: list[Candidate] = field(default_factory=list)
     parameters: dict[str, Any] = field(default_factory=dict)
+    coverage_agreement: float = math.nan
 
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """Border maps with the labels of their classes: all that predicts.
+    """A scheme with the labels of its classes: all that predicts.
 
     It needs NumPy alone. ``limes.model.load_model`` reads one from a file.
 
     Parameters
     ----------
     scheme : Scheme
-        Border maps, and how they make classes.
+        Border maps and how they make classes, the exact sums of the source, or both.
     classes : ndarray of shape (n_classes,)
         Labels.
     n_features : int
@@ -132,16 +146,10 @@ class Model:
         -------
         ndarray of shape (n_rows,) or (n_rows, n_classes)
             Two classes: positive for the second; its hyperbolic tangent is the difference in
-            probability. More: the logarithm of each class's probability.
+            probability. More: the logarithm of each class's probability. An exact scheme has the
+            decision function of its source instead, for pairs of classes where that has such.
         """
-        if len(self.classes) > 2:
-            probabilities = self.predict_proba(X, n_jobs=n_jobs)
-            return np.log(np.maximum(probabilities, np.finfo(float).tiny))
-        rows = self._as_rows(X)
-        decision = np.empty(rows.shape[0])
-        for place, values in scheme_values(self.scheme, rows, n_jobs=n_jobs):
-            decision[place] = values[:, 0]
-        return decision
+        return self._in_blocks(self.scheme.decision, X, n_jobs)
 
     def predict_proba(self, X: ArrayLike, *, n_jobs: int | None = None) -> Array:
         """Return the probability of each class.
@@ -156,13 +164,13 @@ class Model:
         Returns
         -------
         ndarray of shape (n_rows, n_classes)
-            In the order of ``classes``; the largest is that of the predicted class.
+            In the order of ``classes``; the largest is that of the predicted class. An exact
+            scheme has the probabilities of its source, where it has any; they need not agree with
+            the labels, since those of an SVM do not.
         """
-        rows = self._as_rows(X)
-        probabilities = np.empty((rows.shape[0], self.scheme.n_classes))
-        for place, values in scheme_values(self.scheme, rows, n_jobs=n_jobs):
-            probabilities[place] = self.scheme.probabilities(values)
-        return probabilities
+        if not self.scheme.has_probabilities:
+            raise AttributeError(NO_PROBABILITIES)
+        return self._in_blocks(self.scheme.predict_proba, X, n_jobs)
 
     def predict(self, X: ArrayLike, *, n_jobs: int | None = None) -> Labels:
         """Predict the class of each row.
@@ -194,6 +202,20 @@ class Model:
             From a row to its label, from a two-dimensional array to a list of labels.
         """
         return self.scheme.predictor(self.classes.tolist())
+
+    def _in_blocks(self, function: Callable[..., Array], X: Any, n_jobs: int | None) -> Array:
+        """Return a function of rows, computed a block at a time."""
+        rows = self._as_rows(X)
+        n_threads = _threads_for(rows, n_jobs)
+        if not rows.shape[0]:
+            return function(np.empty((0, self.n_features)))
+        found = np.empty(0)
+        for place, block in _blocks(rows, _count_values(self.scheme)):
+            part = function(_valid_rows(self.scheme, block, place.start), n_threads=n_threads)
+            if not place.start:
+                found = np.empty((rows.shape[0], *part.shape[1:]))
+            found[place] = part
+        return found
 
     def _as_rows(self, X: Any) -> Any:
         """Return rows as the core takes them: float32 or float64 without a copy, or sparse."""
@@ -251,15 +273,12 @@ def scheme_index(scheme: Scheme, rows: Any, *, n_jobs: int | None = None) -> Ind
 
 
 def scheme_values(
-    scheme: Scheme, rows: Any, *, n_jobs: int | None = None
+    scheme: MapScheme, rows: Any, *, n_jobs: int | None = None
 ) -> Iterator[tuple[slice, NDArray[Any]]]:
     """Yield the values of the maps, a block of rows at a time."""
     n_threads = _threads_for(rows, n_jobs)
     for place, block in _blocks(rows, len(scheme.maps)):
-        yield (
-            place,
-            scheme.values(_scaled_into_range(scheme, block, place.start), n_threads=n_threads),
-        )
+        yield place, scheme.values(_valid_rows(scheme, block, place.start), n_threads=n_threads)
 
 
 def _threads_for(rows: Any, n_jobs: int | None) -> int:
@@ -276,28 +295,27 @@ def _blocks(X: Any, n_values: int = 1) -> Iterator[tuple[slice, NDArray[np.float
         yield place, X[place].toarray() if is_sparse(X) else X[place]
 
 
+def _count_values(scheme: Scheme) -> int:
+    """Return the number of values of a row: those of maps, or of all pairs of classes."""
+    return len(scheme.maps) or scheme.n_classes * (scheme.n_classes - 1) // 2
+
+
 def _label_block(
     scheme: Scheme, block: NDArray[Any], labels: Labels, n_threads: int, start: int = 0
 ) -> Labels:
     """Label dense rows, of which the first has the number ``start``."""
-    predicted, invalid = scheme.classifier.label(block, labels, n_threads=n_threads)
+    predicted, invalid = scheme.label(block, labels, n_threads=n_threads)
     if invalid >= 0:
         _raise_invalid_row(block[invalid], start + invalid)
     return predicted
 
 
-def _scaled_into_range(scheme: Scheme, block: NDArray[Any], start: int) -> NDArray[Any]:
-    """Return rows scaled down where sums could overflow, or raise where one has no value."""
-    first = scheme.classifier.first_out_of_range(block)
-    if first < 0:
-        return block
-    largest = np.finfo(np.float64 if scheme.double else np.float32).max
-    # A comparison with NaN is false.
-    is_valid = np.abs(block[first:]).max(axis=1) <= largest
-    if not is_valid.all():
-        invalid = first + int(np.argmin(is_valid))
+def _valid_rows(scheme: Scheme, block: NDArray[Any], start: int) -> NDArray[Any]:
+    """Return rows as a scheme takes them, or raise where one has no value."""
+    rows, invalid = scheme.into_range(block)
+    if invalid >= 0:
         _raise_invalid_row(block[invalid], start + invalid)
-    return scheme.classifier.scale_into_range(block)
+    return rows
 
 
 def _raise_invalid_row(row: NDArray[Any], number: int) -> NoReturn:

@@ -10,25 +10,90 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limes._core import Classifier, Maps
-from limes._typing import Array, Indices
+from limes._typing import Array, Indices, Labels
 from limes.model.border_map import BorderMap, compile_maps, function_cost, is_projected, row_cost
 from limes.model.coupling import class_pairs, count_votes, couple, sigmoid, softmax
 
 SCHEMES = ("pairwise", "one-vs-rest", "shared", "shortlist", "tree")
 # What a scheme packs for this processor.
-PACKED = ("compiled", "compiled_pairs", "classifier")
+PACKED = ("compiled", "compiled_pairs", "classifier", "core_sums")
 # Relative: added to the winner's probability where it equals others, against rounding.
 WINNER_MARGIN = 1e-9
 
 
-@dataclass(frozen=True, eq=False)
 class Scheme(ABC):
-    """Border maps, and how their values become classes and probabilities."""
+    """What decides the class of a row: maps with a class rule, exact sums, or both."""
 
     name: ClassVar[str]
-    # All with the same preprocessing and blend.
+    # Border maps; none where the sums of the source are computed.
     maps: tuple[BorderMap, ...]
     # Number of classes.
+    n_classes: int
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what is packed for this processor; it is packed again on demand."""
+        return {name: value for name, value in self.__dict__.items() if name not in PACKED}
+
+    @property
+    @abstractmethod
+    def n_features(self) -> int:
+        """Number of features of a row."""
+
+    @property
+    def n_borders(self) -> int:
+        """Number of border points in all."""
+        return sum(map_.n_borders for map_ in self.maps)
+
+    @property
+    @abstractmethod
+    def cost(self) -> int:
+        """Multiply-adds per row."""
+
+    @property
+    @abstractmethod
+    def n_bytes(self) -> int:
+        """Size of the arrays that predict, in the precision of prediction."""
+
+    @property
+    def has_probabilities(self) -> bool:
+        """Whether there is a probability of each class."""
+        return True
+
+    @abstractmethod
+    def into_range(self, X: NDArray[Any]) -> tuple[NDArray[Any], int]:
+        """Return rows as ``decision`` and ``predict_proba`` take them, and the first invalid one.
+
+        Rows whose sums could overflow are scaled down where the scheme needs it. An invalid row has
+        a NaN, an infinity or a number too large for the precision; -1 stands for none.
+        """
+
+    @abstractmethod
+    def label(self, X: NDArray[Any], labels: Labels, *, n_threads: int = 1) -> tuple[Labels, int]:
+        """Return the label of each row, and the first row without a label, or -1."""
+
+    def classify(self, X: NDArray[np.floating[Any]], *, n_threads: int = 1) -> Indices:
+        """Return the class index of each row."""
+        return self.label(X, np.arange(self.n_classes), n_threads=n_threads)[0]
+
+    @abstractmethod
+    def predictor(self, labels: list[Any]) -> Callable[[Any], Any]:
+        """Return a function from one row to its label, without input checks."""
+
+    @abstractmethod
+    def predict_proba(self, X: NDArray[Any], *, n_threads: int = 1) -> Array:
+        """Return the probability of each class: (n_rows, n_classes)."""
+
+    @abstractmethod
+    def decision(self, X: NDArray[Any], *, n_threads: int = 1) -> Array:
+        """Return decision values: (n_rows,) for two classes, else (n_rows, n_columns)."""
+
+
+@dataclass(frozen=True, eq=False)
+class MapScheme(Scheme):
+    """Border maps, and how their values become classes and probabilities."""
+
+    # All with the same preprocessing and blend.
+    maps: tuple[BorderMap, ...]
     n_classes: int
     # Compute in float64 instead of float32.
     double: bool = False
@@ -43,14 +108,10 @@ class Scheme(ABC):
         """The compiled maps with their class rule, which ``class_index`` defines."""
         return Classifier(self.compiled)
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave out what is packed for this processor; it is packed again on demand."""
-        return {name: value for name, value in self.__dict__.items() if name not in PACKED}
-
     @property
-    def n_borders(self) -> int:
-        """Number of border points in all."""
-        return sum(map_.n_borders for map_ in self.maps)
+    def n_features(self) -> int:
+        """Number of features of a row."""
+        return self.maps[0].n_features
 
     @property
     def cost(self) -> int:
@@ -63,9 +124,25 @@ class Scheme(ABC):
         numbers = sum(map_.points.size + map_.slopes.size + map_.offsets.size for map_ in self.maps)
         return numbers * (8 if self.double else 4)
 
+    def into_range(self, X: NDArray[Any]) -> tuple[NDArray[Any], int]:
+        """Return rows scaled down where sums could overflow, and the first invalid one, or -1."""
+        first = self.classifier.first_out_of_range(X)
+        if first < 0:
+            return X, -1
+        largest = np.finfo(np.float64 if self.double else np.float32).max
+        # A comparison with NaN is false.
+        is_valid = np.abs(X[first:]).max(axis=1) <= largest
+        if not is_valid.all():
+            return X, first + int(np.argmin(is_valid))
+        return self.classifier.scale_into_range(X), -1
+
     def values(self, X: NDArray[np.floating[Any]], *, n_threads: int = 1) -> NDArray[Any]:
         """Return the values of all maps, side by side: (n_rows, n_outputs)."""
         return self.compiled.decide(X, n_threads=n_threads)
+
+    def label(self, X: NDArray[Any], labels: Labels, *, n_threads: int = 1) -> tuple[Labels, int]:
+        """Return the label of each row, and the first row without a label, or -1."""
+        return self.classifier.label(X, labels, n_threads=n_threads)
 
     def classify(self, X: NDArray[np.floating[Any]], *, n_threads: int = 1) -> Indices:
         """Return the class index of each row, computed in the core as ``class_index`` defines."""
@@ -75,11 +152,34 @@ class Scheme(ABC):
         """Return a function from one row to its label, without input checks."""
         return self.classifier.predictor(labels)
 
+    def predict_proba(self, X: NDArray[Any], *, n_threads: int = 1) -> Array:
+        """Return the probability of each class; the largest is that of the predicted class."""
+        return self.probabilities(self.values(X, n_threads=n_threads))
+
+    def decision(self, X: NDArray[Any], *, n_threads: int = 1) -> Array:
+        """Return the value of two classes, or the logarithms of the probabilities of more."""
+        values = self.values(X, n_threads=n_threads)
+        if self.n_classes > 2:
+            return log_probabilities(self.probabilities(values))
+        return values[:, 0].astype(np.float64)
+
     def exact_rule(self) -> Callable[[list[float]], int]:
         """Return the class rule of one row in NumPy, which the core calls to break ties."""
         # A copy without packed parts, since these keep a reference to the function.
         class_index, dtype = replace(self).class_index, np.float64 if self.double else np.float32
         return lambda values: int(class_index(np.array([values], dtype=dtype))[0])
+
+    def margins(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return the difference in log odds of the two likeliest classes, from one map's values.
+
+        It is computed in the precision of the map.
+        """
+        if len(self.maps) > 1:
+            raise ValueError(f"margins are those of one map, got {len(self.maps)!r} maps.")
+        if values.shape[1] == 1:
+            return np.abs(2 * values[:, 0])
+        largest = np.partition(values, -2, axis=1)
+        return largest[:, -1] - largest[:, -2]
 
     @abstractmethod
     def class_index(self, values: NDArray[Any]) -> Indices:
@@ -92,6 +192,11 @@ class Scheme(ABC):
     def probabilities(self, values: NDArray[Any]) -> Array:
         """Return class probabilities; the largest of a row is that of its ``class_index``."""
         return with_largest_at(self.raw_probabilities(values), self.class_index(values))
+
+
+def log_probabilities(probabilities: Array) -> Array:
+    """Return the logarithm of each probability, finite where one is 0."""
+    return np.log(np.maximum(probabilities, np.finfo(np.float64).tiny))
 
 
 def with_largest_at(probabilities: Array, winners: Indices) -> Array:
@@ -134,7 +239,7 @@ def _average_with_larger(probabilities: Array, winners: Indices) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class PairwiseScheme(Scheme):
+class PairwiseScheme(MapScheme):
     """Maps of all pairs in the order of ``class_pairs``, combined by votes or by coupling."""
 
     name: ClassVar[str] = "pairwise"
@@ -170,7 +275,7 @@ class PairwiseScheme(Scheme):
 
 
 @dataclass(frozen=True, eq=False)
-class OneVsRestScheme(Scheme):
+class OneVsRestScheme(MapScheme):
     """One map per class; the class with the largest value wins.
 
     The border of a class lies where it is as probable as the best of the others, since that is
@@ -199,7 +304,7 @@ class OneVsRestScheme(Scheme):
 
 
 @dataclass(frozen=True, eq=False)
-class SharedScheme(Scheme):
+class SharedScheme(MapScheme):
     """One map with a logit per class; the largest wins.
 
     Cost: one search, then one linear function per class.
@@ -217,7 +322,7 @@ class SharedScheme(Scheme):
 
 
 @dataclass(frozen=True, eq=False)
-class ShortlistScheme(Scheme):
+class ShortlistScheme(MapScheme):
     """A shared map selects the likeliest classes of a row; the maps of their pairs decide.
 
     Where only one class is within the margin of logits, no pair is evaluated.
@@ -372,7 +477,7 @@ class ShortlistScheme(Scheme):
 
 
 @dataclass(frozen=True, eq=False)
-class TreeScheme(Scheme):
+class TreeScheme(MapScheme):
     """One map per node of a tree of classes; probabilities multiply along a path."""
 
     name: ClassVar[str] = "tree"

@@ -11,5 +11,14 @@ from limes.sources import (  # noqa: F401
     svm,
 )
 from limes.sources.base import MulticlassSource, Source, SourceContext, as_source
+from limes.sources.exact import exact_scheme_of, labels_of, no_exact_sums_reason
 
-__all__ = ["MulticlassSource", "Source", "SourceContext", "as_source"]
+__all__ = [
+    "MulticlassSource",
+    "Source",
+    "SourceContext",
+    "as_source",
+    "exact_scheme_of",
+    "labels_of",
+    "no_exact_sums_reason",
+]

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from limes._typing import Array, Indices, Labels
 from limes.model.affine import AffineMap
+from limes.model.exact import ExactScheme
 
 # Smaller probabilities are raised to this one, so that logits are finite: no border is near.
 MIN_PROBABILITY = 1e-12
@@ -183,6 +184,8 @@ class SourceContext:
     by_probability: bool
     # For the folds of a calibration.
     rng: np.random.Generator
+    # The source that was built from these rows, so that its sigmoids are not fitted again.
+    source: MulticlassSource | None = None
 
 
 @singledispatch
@@ -208,6 +211,23 @@ def training_classes(model: Any, preprocessing: AffineMap | None, X: Any) -> Ind
     None where the model stores none, or was not trained on these rows.
     """
     return None
+
+
+class NoExactSumsError(ValueError):
+    """A classifier has no sums of kernels that the core can compute; the message says why."""
+
+
+@singledispatch
+def exact_scheme(model: Any, context: SourceContext | None) -> ExactScheme:
+    """Return a fitted classifier's own sums, already taken out of its pipeline, as a scheme.
+
+    With rows in the context, probabilities are fitted where the classifier has none, and borders at
+    equal probabilities are those of these. Raise `NoExactSumsError` where there are no such sums.
+    """
+    raise NoExactSumsError(
+        f"{type(model).__name__} is not a sum of kernels: an SVM, a kernel density classifier or a "
+        "Gaussian-process classifier is"
+    )
 
 
 @singledispatch

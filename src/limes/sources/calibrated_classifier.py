@@ -1,6 +1,7 @@
-"""`CalibratedClassifierCV` around two-class SVMs and linear classifiers."""
+"""`CalibratedClassifierCV` around SVMs and linear classifiers."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy.special import expit
@@ -9,7 +10,23 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
 from limes._typing import Array
-from limes.sources.base import DecisionAndGradient, SourceContext, as_source, binary_decision
+from limes.model.exact import Calibrators, ExactScheme, PairSigmoids
+from limes.model.svm import TrainedSvm
+from limes.sources.base import (
+    DecisionAndGradient,
+    NoExactSumsError,
+    SourceContext,
+    as_source,
+    binary_decision,
+    exact_scheme,
+)
+from limes.sources.exact import (
+    calibrators_of,
+    decided_by_probability,
+    exact_scheme_of,
+    no_exact_sums_reason,
+    rescaled_decision,
+)
 from limes.sources.generic import from_probabilities
 from limes.sources.logit_source import LogitSource
 from limes.sources.pipelines import as_affine
@@ -73,6 +90,63 @@ class _MeanOfSigmoids:
         """Return both gradients."""
         second = np.mean([part.probability_and_gradient(X)[1] for part in self.sigmoids], axis=0)
         return np.stack([-second, second], axis=1)
+
+
+@exact_scheme.register
+def _(model: CalibratedClassifierCV, context: SourceContext | None) -> ExactScheme:
+    if len(model.calibrated_classifiers_) > 1:
+        raise NoExactSumsError(
+            f"it averages {len(model.calibrated_classifiers_)} classifiers: fit "
+            "CalibratedClassifierCV with ensemble=False"
+        )
+    (part,) = model.calibrated_classifiers_
+    if part.method not in ("sigmoid", "isotonic"):
+        raise NoExactSumsError(f"the calibration must be sigmoid or isotonic, got {part.method!r}")
+    scheme = exact_scheme_of(part.estimator)
+    if scheme is None:
+        raise NoExactSumsError(no_exact_sums_reason(part.estimator))
+    if not hasattr(part.estimator, "decision_function"):
+        raise NoExactSumsError("the classifier that is calibrated has no decision_function")
+    if scheme.n_classes > 3 and scheme.decision_shape == "ovo":
+        raise NoExactSumsError(
+            "decision_function_shape must be 'ovr', got 'ovo': scikit-learn calibrates the first "
+            "pairs of classes only"
+        )
+    if scheme.n_classes == 2:
+        return _calibrated_pair(scheme, part.calibrators[0], part.method)
+    return replace(scheme, rule="likeliest", probabilities=calibrators_of(part))
+
+
+def _calibrated_pair(scheme: ExactScheme, calibrator: Any, method: str) -> ExactScheme:
+    """Return the sum of two classes, moved so that it is 0 where both are equally probable."""
+    svm = scheme.sums
+    assert isinstance(svm, TrainedSvm)
+    if scheme.class_order[0] == 1:
+        svm = svm.reordered([1, 0])
+    if method == "sigmoid":
+        sigmoids = PairSigmoids(np.array([-calibrator.a_]), np.array([-calibrator.b_]))
+        scheme = replace(scheme, sums=svm, class_order=np.arange(2), probabilities=sigmoids)
+        return decided_by_probability(scheme)
+    x, y = calibrator.X_thresholds_, calibrator.y_thresholds_
+    border = _last_at_most_half(x, y)
+    rule = "likeliest" if border is None else "strict"
+    border = border or 0.0
+    return replace(
+        scheme,
+        sums=rescaled_decision(svm, 1.0, -border),
+        rule=rule,
+        class_order=np.arange(2),
+        probabilities=Calibrators(isotonic=((x - border, y),)),
+    )
+
+
+def _last_at_most_half(x: Array, y: Array) -> float | None:
+    """Return where a rising function leaves one half; None if it is nowhere on both sides."""
+    last = int(np.searchsorted(y, 0.5, side="right")) - 1
+    if last < 0 or last == len(y) - 1:
+        return None
+    share = (0.5 - y[last]) / (y[last + 1] - y[last])
+    return float(x[last] + share * (x[last + 1] - x[last]))
 
 
 @binary_decision.register

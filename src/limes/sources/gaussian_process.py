@@ -1,5 +1,6 @@
 """Gaussian-process classifiers, with gradients of their kernels."""
 
+from dataclasses import dataclass, replace
 from functools import singledispatch
 from typing import Any
 
@@ -23,10 +24,20 @@ from sklearn.gaussian_process.kernels import (
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 
 from limes._typing import Array
-from limes.model.affine import to_dense
-from limes.sources.base import SourceContext, as_source, training_rows
-from limes.sources.generic import CentralDifferences
+from limes.model.affine import AffineMap, to_dense
+from limes.model.exact import ExactScheme, PairSigmoids
+from limes.model.svm import Kernel as SvmKernel
+from limes.model.svm import TrainedSvm
+from limes.sources.base import (
+    NoExactSumsError,
+    SourceContext,
+    as_source,
+    exact_scheme,
+    training_rows,
+)
+from limes.sources.generic import CentralDifferences, with_feature_names
 from limes.sources.logit_source import LogitSource
+from limes.sources.platt import fit_slope
 
 # With 48 nodes the mean of a sigmoid under a Gaussian has an error below 1e-9 for variances to 4,
 # 2e-6 to 9 and 2e-4 to 25; at 200 it is 0.02.
@@ -38,6 +49,8 @@ BLOCK_VALUES = 4_000_000
 KERNEL_COST = 100
 # Orders of Matern kernels with a closed form and a gradient.
 MATERN_ORDERS = (1.5, 2.5, np.inf)
+# Rows that a sigmoid is fitted to: the process takes the square of its training rows for each.
+MAX_SIGMOID_ROWS = 300
 
 
 @as_source.register
@@ -58,6 +71,73 @@ def _(model: GaussianProcessClassifier, context: SourceContext) -> LogitSource:
         probabilities=parts.values,
         gradient=parts.gradients,
         query_cost=float(len(model.classes_) * n_trained * (n_trained + KERNEL_COST)),
+    )
+
+
+@exact_scheme.register
+def _(model: GaussianProcessClassifier, context: SourceContext | None) -> ExactScheme:
+    """Return the latent mean, whose sign is the class; its variance is not a sum of kernels."""
+    if len(model.classes_) > 2:
+        raise NoExactSumsError(
+            "the labels of a Gaussian-process classifier are those of one sum of kernels for two "
+            f"classes only, got {len(model.classes_)}"
+        )
+    process: Any = model.base_estimator_
+    radial = _as_radial(process.kernel_)
+    residuals = process.y_train_ - process.pi_
+    scale = np.atleast_1d(radial.length_scale)
+    vectors, preprocessing, gamma = np.asarray(process.X_train_, dtype=np.float64), None, 0.5
+    if len(scale) > 1:
+        preprocessing = AffineMap.scaling(np.zeros(len(scale)), 1 / scale)
+        vectors = preprocessing.apply(vectors)
+    else:
+        gamma = 0.5 / float(scale[0]) ** 2
+    is_second = process.y_train_ > 0
+    order = np.argsort(is_second, kind="stable")
+    svm = TrainedSvm(
+        kernel=SvmKernel("rbf", gamma),
+        vectors=vectors[order],
+        dual_coef=-radial.factor * residuals[None, order],
+        intercepts=np.array([-radial.constant * residuals.sum()]),
+        n_support=np.bincount(is_second, minlength=2),
+    )
+    scheme = ExactScheme(svm, preprocessing, rule="strict")
+    if context is None or not len(context.X):
+        return scheme
+    rows = context.X[:: -(-len(context.X) // MAX_SIGMOID_ROWS)]
+    probabilities = with_feature_names(model, model.predict_proba)(rows)
+    slope = fit_slope(scheme.decision(rows), probabilities[:, 1])
+    return replace(scheme, probabilities=PairSigmoids(np.array([slope]), np.zeros(1)))
+
+
+@dataclass(frozen=True)
+class _RadialKernel:
+    """A kernel between different rows: ``factor * RBF(length_scale) + constant``."""
+
+    factor: float = 0.0
+    length_scale: float | Array = 1.0
+    constant: float = 0.0
+
+
+def _as_radial(kernel: Kernel) -> _RadialKernel:
+    """Return a kernel of constants, white noise and one RBF as such."""
+    if type(kernel) is RBF:
+        return _RadialKernel(1.0, kernel.length_scale)
+    if type(kernel) is ConstantKernel:
+        return _RadialKernel(constant=kernel.constant_value)
+    if type(kernel) is WhiteKernel:
+        return _RadialKernel()
+    if type(kernel) in (Sum, Product):
+        first, second = _as_radial(kernel.k1), _as_radial(kernel.k2)
+        if second.factor:
+            first, second = second, first
+        if not second.factor:
+            if type(kernel) is Sum:
+                return replace(first, constant=first.constant + second.constant)
+            factor, constant = (each * second.constant for each in (first.factor, first.constant))
+            return replace(first, factor=factor, constant=constant)
+    raise NoExactSumsError(
+        f"the kernel {kernel} is not one RBF with constant factors, constants and white noise"
     )
 
 

@@ -94,6 +94,17 @@ def likeliest_inverse_temperature(logits: Array, class_index: Indices) -> float:
     return minimise_over_factor(loss, MIN_LARGEST_LOGIT / largest, MAX_LARGEST_LOGIT / largest)
 
 
+def fit_slope(decision: Array, probabilities: Array) -> float:
+    """Return the slope A at which 1 / (1 + exp(-A f)) is nearest to probabilities of f > 0."""
+
+    def loss(slope: float) -> float:
+        logits = slope * decision
+        return float(np.mean(np.logaddexp(0.0, logits) - probabilities * logits))
+
+    largest = max(float(np.abs(decision).max(initial=0.0)), np.finfo(float).tiny)
+    return minimise_over_factor(loss, MIN_LARGEST_LOGIT / largest, MAX_LARGEST_LOGIT / largest)
+
+
 def minimise_over_factor(loss: Callable[[float], float], low: float, high: float) -> float:
     """Return the factor between two bounds that minimises a loss, by Brent's method on its log."""
     result = minimize_scalar(

@@ -10,25 +10,34 @@ from scipy import sparse
 from scipy.special import expit, softmax
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.svm import SVC, NuSVC
+from sklearn.svm import SVC, NuSVC, OneClassSVM
 from sklearn.utils.validation import check_is_fitted
 
 from limes._typing import Array, Indices, Labels
 from limes.model.affine import AffineMap, to_dense
-from limes.model.coupling import class_pairs, couple, log_odds_and_slopes
-from limes.model.svm import Kernel, TrainedSvm
+from limes.model.coupling import (
+    class_pairs,
+    count_votes_like_libsvm,
+    couple,
+    log_odds_and_slopes,
+)
+from limes.model.exact import Calibrators, ExactScheme, PairSigmoids, one_vs_rest
+from limes.model.svm import KERNELS, Kernel, TrainedSvm
 from limes.sources.base import (
     MIN_PROBABILITY,
     DecisionAndGradient,
     MulticlassSource,
+    NoExactSumsError,
     Source,
     SourceContext,
     as_source,
     best_other_class,
     binary_decision,
+    exact_scheme,
     training_classes,
     training_rows,
 )
+from limes.sources.exact import calibrators_of, decided_by_probability
 from limes.sources.platt import (
     calibration_rows,
     cross_validate,
@@ -62,6 +71,11 @@ class SvmSource(MulticlassSource):
     inverse_temperature: float = 1.0
     # The fitted classifier, where it can be trained again.
     model: Any = None
+    # Whether equal votes are decided by summed decision values (``SVC(break_ties=True)``).
+    breaks_ties: bool = False
+    # Shape (n_classes,). Of classes with equal votes, the first in this order wins; None: the
+    # lowest class index.
+    tie_order: Indices | None = None
 
     @property
     def n_features(self) -> int:  # type: ignore[override]
@@ -129,9 +143,15 @@ class SvmSource(MulticlassSource):
 
     def predict_index(self, X: Array) -> Indices:
         """Return the class index that wins by votes or by probability."""
-        if self.decides_by_vote:
-            return self.svm.predict_index(X)
-        return np.argmax(self.probabilities(X), axis=1)
+        if not self.decides_by_vote:
+            return np.argmax(self.probabilities(X), axis=1)
+        values = self.svm.pair_decisions(X)
+        if self.breaks_ties:
+            return np.argmax(one_vs_rest(values), axis=1)
+        votes = count_votes_like_libsvm(values)
+        if self.tie_order is None:
+            return np.argmax(votes, axis=1)
+        return self.tie_order[np.argmax(votes[:, self.tie_order], axis=1)]
 
     def refit(self, X: Array, class_index: Indices) -> "SvmSource | None":
         """Return the source with its SVM trained on other rows, or None where that fails."""
@@ -141,7 +161,7 @@ class SvmSource(MulticlassSource):
             warnings.simplefilter("ignore", ConvergenceWarning)
             warnings.simplefilter("ignore", FutureWarning)
             try:
-                model = clone(self.model).fit(X, np.asarray(self.classes)[class_index])
+                model = _untrained(self.model).fit(X, np.asarray(self.classes)[class_index])
             except ValueError:
                 return None
         if len(model.classes_) < len(self.classes):
@@ -204,10 +224,7 @@ class _SvmAgainstRest(Source):
 @as_source.register(NuSVC)
 def _(model: SVC | NuSVC, context: SourceContext) -> SvmSource:
     svm = svm_from_sklearn(model)
-    class_index = svm.predict_index(context.X)
-    if context.class_index is not None:
-        class_index = np.where(context.class_index < 0, class_index, context.class_index)
-    sigmoids = svm_sigmoids(model, svm, context.X, class_index, rng=context.rng)
+    sigmoids = _fit_sigmoids(model, svm, context)
     return SvmSource(
         svm,
         model.classes_,
@@ -216,7 +233,46 @@ def _(model: SVC | NuSVC, context: SourceContext) -> SvmSource:
         decides_by_vote=not context.by_probability,
         inverse_temperature=sigmoids.inverse_temperature,
         model=model,
+        breaks_ties=_breaks_ties(model),
     )
+
+
+@exact_scheme.register(SVC)
+@exact_scheme.register(NuSVC)
+def _(model: SVC | NuSVC, context: SourceContext | None) -> ExactScheme:
+    _check_kernel(model)
+    svm = svm_from_sklearn(model)
+    probabilities = _own_probabilities(model, svm)
+    if probabilities is None and context is not None and len(context.X):
+        probabilities = _fit_sigmoids(model, svm, context)
+        if not context.by_probability:
+            # As `SvmSource` has them: equal probabilities where the vote of the pair changes.
+            probabilities = replace(probabilities, shifts=np.zeros_like(probabilities.shifts))
+    scheme = ExactScheme(
+        sums=svm,
+        rule="ties broken" if _breaks_ties(model) else "votes",
+        class_order=np.arange(svm.n_classes),
+        decision_shape=model.decision_function_shape,
+        probabilities=probabilities,
+    )
+    is_by_probability = context is not None and context.by_probability
+    return decided_by_probability(scheme) if is_by_probability else scheme
+
+
+@exact_scheme.register
+def _(model: OneClassSVM, context: SourceContext | None) -> ExactScheme:
+    """Return the one sum as that of two classes: outliers, which have no vectors, and inliers."""
+    _check_kernel(model)
+    check_is_fitted(model)
+    vectors = to_dense(model.support_vectors_)
+    svm = TrainedSvm(
+        kernel=_kernel_of(model),
+        vectors=vectors,
+        dual_coef=-to_dense(model.dual_coef_),
+        intercepts=-model.intercept_,
+        n_support=np.array([0, len(vectors)]),
+    )
+    return ExactScheme(sums=svm, rule="strict", class_order=np.arange(2))
 
 
 @training_rows.register(SVC)
@@ -261,7 +317,7 @@ def svm_from_sklearn(svc: Any) -> TrainedSvm:
     # With two classes scikit-learn negates LIBSVM's coefficients, with more it does not.
     sign = -1.0 if len(svc.classes_) == 2 else 1.0
     return TrainedSvm(
-        kernel=Kernel(svc.kernel, float(svc._gamma), svc.degree, float(svc.coef0)),
+        kernel=_kernel_of(svc),
         vectors=to_dense(svc.support_vectors_),
         dual_coef=sign * to_dense(svc.dual_coef_),
         intercepts=sign * svc.intercept_,
@@ -269,16 +325,50 @@ def svm_from_sklearn(svc: Any) -> TrainedSvm:
     )
 
 
-@dataclass(frozen=True, eq=False)
-class PairSigmoids:
-    """Platt's sigmoids of all pairs, and the calibration of their coupled probabilities."""
+def _kernel_of(svc: Any) -> Kernel:
+    """Return the kernel of a fitted SVM."""
+    return Kernel(svc.kernel, float(svc._gamma), svc.degree, float(svc.coef0))
 
-    # Shape (n_pairs,). Platt's A and B for each pair.
-    slopes: Array
-    shifts: Array
-    # Exponent at which coupled probabilities are likeliest on out-of-fold rows: coupling many pairs
-    # gives too much probability to the classes that lose.
-    inverse_temperature: float = 1.0
+
+def _check_kernel(svc: Any) -> None:
+    """Raise an error if the kernel of an SVM is not one of those that the core knows."""
+    if not isinstance(svc.kernel, str) or svc.kernel not in KERNELS:
+        raise NoExactSumsError(
+            f"the kernel {svc.kernel!r} of {type(svc).__name__} is not one of {list(KERNELS)}"
+        )
+
+
+def _breaks_ties(svc: SVC | NuSVC) -> bool:
+    """Return whether an SVM predicts the class with the largest one-vs-rest decision value."""
+    has_one_per_class = svc.decision_function_shape == "ovr" and len(svc.classes_) > 2
+    return bool(svc.break_ties) and has_one_per_class
+
+
+def _own_probabilities(svc: Any, svm: TrainedSvm) -> PairSigmoids | Calibrators | None:
+    """Return the probabilities of an SVM that was fitted with ``probability=True``, else None."""
+    calibrated = getattr(svc, "clf_prob", None)
+    if calibrated is not None:
+        # scikit-learn-intelex calibrates the one-vs-rest decision function instead.
+        is_calibrated = svc.decision_function_shape == "ovr" or svm.n_classes == 2
+        return calibrators_of(calibrated.calibrated_classifiers_[0]) if is_calibrated else None
+    # The public name is deprecated, and warns.
+    slopes = getattr(svc, "_probA", None)
+    if slopes is None or np.size(slopes) != len(svm.intercepts):
+        return None
+    return PairSigmoids(-slopes, svc._probB, like_libsvm=True, iterate_two_classes=True)
+
+
+def _fit_sigmoids(svc: Any, svm: TrainedSvm, context: SourceContext) -> PairSigmoids:
+    """Fit sigmoids to the rows of a context, with predicted classes where classes are unknown."""
+    if isinstance(context.source, SvmSource):
+        source = context.source
+        return PairSigmoids(
+            source.slopes, source.shifts, inverse_temperature=source.inverse_temperature
+        )
+    class_index = svm.predict_index(context.X)
+    if context.class_index is not None:
+        class_index = np.where(context.class_index < 0, class_index, context.class_index)
+    return svm_sigmoids(svc, svm, context.X, class_index, rng=context.rng)
 
 
 def svm_sigmoids(
@@ -296,7 +386,7 @@ def svm_sigmoids(
 
     def decisions_of_fold(train: Indices, test: Indices) -> Array:
         rows = sparse.csr_array(X[train]) if is_sparse else X[train]
-        fold_svc = clone(svc).fit(rows, svc.classes_[class_index[train]])
+        fold_svc = _untrained(svc).fit(rows, svc.classes_[class_index[train]])
         return svm_from_sklearn(fold_svc).pair_decisions(X[test])
 
     if len(np.unique(class_index)) == svm.n_classes:
@@ -308,9 +398,16 @@ def svm_sigmoids(
             slopes, shifts = fit_pair_sigmoids(decisions, class_index[rows])
             coupled = couple(expit(slopes * decisions + shifts))
             exponent = _fit_exponent(coupled, class_index[rows])
-            return PairSigmoids(slopes, shifts, exponent)
+            return PairSigmoids(slopes, shifts, inverse_temperature=exponent)
     rows = calibration_rows(class_index, rng)
     return PairSigmoids(*fit_pair_sigmoids(svm.pair_decisions(X[rows]), class_index[rows]))
+
+
+def _untrained(svc: Any) -> Any:
+    """Return an unfitted copy without probabilities, for which it would be trained five times."""
+    copy = clone(svc)
+    # The default is False in older versions of scikit-learn, and a word in newer ones.
+    return copy.set_params(probability=type(svc)().probability)
 
 
 def _fit_exponent(coupled: Array, class_index: Indices) -> float:

@@ -1,0 +1,106 @@
+"""Which rows a map hands to the exact sums: those with a margin below a threshold."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from limes._typing import Array, Indices
+from limes.fit.config import DEFAULTS
+from limes.fit.validation import ValidationSet, agreement_error
+from limes.model.schemes import MapScheme
+
+# The largest threshold that a scheme takes: every row is handed over.
+MAX_MARGIN = 1e30
+
+
+@dataclass(frozen=True, eq=False)
+class MarginCurve:
+    """The labels and margins of a map on a validation set, for any threshold of the margin."""
+
+    validation: ValidationSet
+    # Shape (n_rows,). The map's class index and margin of each row.
+    class_index: Indices
+    margins: Array
+
+    @classmethod
+    def of_scheme(cls, scheme: MapScheme, validation: ValidationSet, rows: Array) -> "MarginCurve":
+        """Evaluate a scheme of one map on the rows of a validation set."""
+        values = scheme.values(rows)
+        return cls(validation, scheme.class_index(values), scheme.margins(values))
+
+    @cached_property
+    def thresholds(self) -> Array:
+        """Thresholds that change the agreement, ascending: 0, and just above each wrong margin."""
+        wrong = self.margins[self.class_index != self.validation.class_index]
+        return np.concatenate([[0.0], np.nextafter(np.unique(wrong), np.inf)])
+
+    def with_fallback(self, threshold: float) -> Indices:
+        """Return the class index of each row, the source's below a threshold of the margin."""
+        return np.where(self.margins < threshold, self.validation.class_index, self.class_index)
+
+    def share(self, threshold: float) -> float:
+        """Return the weighted share of rows with a margin below a threshold."""
+        return float(self.validation.weights @ (self.margins < threshold))
+
+    def agreement(self, threshold: float) -> float:
+        """Return the agreement with fallback below a threshold."""
+        return self.validation.agreement_assuming_independence(self.with_fallback(threshold))[0]
+
+    def smallest_threshold(self, is_enough: Callable[[float], bool]) -> float:
+        """Return the smallest threshold that is enough; infinity where none is.
+
+        A larger threshold is never worse, so that a bisection finds it.
+        """
+        thresholds = self.thresholds
+        if not is_enough(float(thresholds[-1])):
+            return float("inf")
+        low, high = -1, len(thresholds) - 1
+        while high - low > 1:
+            middle = (low + high) // 2
+            if is_enough(float(thresholds[middle])):
+                high = middle
+            else:
+                low = middle
+        return float(thresholds[high])
+
+    def threshold_of_agreement(self, agreement: float, n_errors: float = 0.0) -> float:
+        """Return the smallest threshold at which the agreement exceeds a number.
+
+        With ``n_errors``, by so many standard errors.
+        """
+        effective_size = 1.0 / float(np.square(self.validation.weights).sum())
+
+        def is_enough(threshold: float) -> bool:
+            estimate = self.agreement(threshold)
+            error = agreement_error(estimate * effective_size, effective_size)
+            return estimate - n_errors * error >= agreement
+
+        return self.smallest_threshold(is_enough)
+
+    def threshold_of_share(self, share: float) -> float:
+        """Return the largest threshold that hands over at most a share of the rows."""
+        if share >= 1.0:
+            return float("inf")
+        order = np.argsort(self.margins)
+        handed_over = np.cumsum(self.validation.weights[order])
+        n_within = int(np.searchsorted(handed_over, share, side="right"))
+        return float(self.margins[order][n_within]) if n_within < len(order) else float("inf")
+
+    def threshold_of_skill(self, keeps_skill: Callable[[Indices], bool]) -> float:
+        """Return the smallest threshold at which labels keep the source's skill."""
+        threshold = self.smallest_threshold(lambda margin: keeps_skill(self.with_fallback(margin)))
+        # Where even the source's own labels have no skill, there is none to keep.
+        return threshold if np.isfinite(threshold) else 0.0
+
+
+def margin_of_agreement(curve: MarginCurve, coverage: MarginCurve, min_agreement: float) -> float:
+    """Return the smallest margin that reaches an agreement, on coverage rows as well."""
+    return min(
+        MAX_MARGIN,
+        max(
+            curve.threshold_of_agreement(min_agreement, DEFAULTS.fallback.agreement_errors),
+            coverage.threshold_of_agreement(min_agreement),
+        ),
+    )
