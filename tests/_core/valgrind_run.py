@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 from numpy.testing import assert_allclose, assert_array_equal
 
-from limes._core import Classifier, simd_levels
+from limes._core import Classifier, ExactSums, simd_levels
 from tests._core import reference as definition
 from tests._core.reference import factored_spec, normal, random_spec, small_integers
 
@@ -82,6 +82,32 @@ def check_threads(level, double):
     assert_array_equal(classifier.classify(X, n_threads=2), classifier.classify(X))
 
 
+def check_exact(level, kernel, rule):
+    """Sums of every kernel and rule, behind every kind of preprocessing, and as a fallback."""
+    rng = np.random.default_rng(8)
+    vectors, coefficients = normal(rng, (30, 5)), normal(rng, (2, 30))
+    steps = [None, (np.zeros(5), np.arange(5), np.ones(5)), (np.zeros(5), np.eye(5))]
+    results = []
+    for preprocessing in steps:
+        sums = ExactSums(
+            vectors,
+            [9, 0, 21],
+            coefficients,
+            [0.1, 0.2, 0.3],
+            kernel=kernel,
+            gamma=0.2,
+            rule=rule,
+            preprocessing=preprocessing,
+            level=level,
+        )
+        X = small_integers(rng, (61, 5))
+        check_rule(Classifier(sums), X)
+        maps = random_spec(rng, 20, 5, draw=small_integers, n_values=3).build(level=level)
+        check_rule(Classifier(maps, exact=sums, fallback_margin=1.0), X)
+        results.append(sums.values(np.ones((3, 5))))
+    assert_allclose(results[1:], [results[0]] * 2, rtol=1e-12)
+
+
 if __name__ == "__main__":
     projections = [None, np.eye(11)[:, :5]]
     for case in itertools.product(simd_levels(), [False, True], [1, 3], [1, 37], projections):
@@ -92,4 +118,9 @@ if __name__ == "__main__":
         check_groups(*case)
         check_factors(*case)
         check_threads(*case)
+    for level in simd_levels():
+        for kernel in ("rbf", "poly", "sigmoid", "linear"):
+            check_exact(level, kernel, "votes")
+        for rule in ("ties broken", "density"):
+            check_exact(level, "rbf", rule)
     print("all tasks agree with their definition")
