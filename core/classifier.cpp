@@ -362,14 +362,14 @@ ThreadClassifier<Real> Classifier::thread_classifier(size_t max_rows) const {
                                   rule_, tie_breaker_, exact_, fallback_margin_, max_rows);
 }
 
-// Rows that are checked, evaluated and labelled while they are in the second-level cache; where
-// rows select maps or exact sums, larger chunks pay, since more rows select the same ones.
+// Rows that are checked, evaluated and labelled while they are in the second-level cache. Where rows
+// select maps, larger chunks pay, since more rows select the same map; where some are left to exact
+// sums, which take them by the tile, somewhat larger ones do.
 size_t Classifier::chunk_rows(size_t row_bytes, size_t number_bytes) const {
-    const bool selects =
-        rule_.kind == Rule::Kind::tree || rule_.kind == Rule::Kind::shortlist || exact_;
-    const size_t max_bytes = selects ? 1 << 20 : 1 << 17;
+    const bool selects = rule_.kind == Rule::Kind::tree || rule_.kind == Rule::Kind::shortlist;
+    const size_t max_bytes = selects ? 1 << 20 : exact_ ? 1 << 18 : 1 << 17;
     const size_t fit = max_bytes / std::max(row_bytes, number_bytes * maps_->n_values());
-    return std::min(std::max(fit, size_t(240)), size_t(selects ? 8160 : 4080)) / 240 * 240;
+    return std::min(std::max(fit, size_t(240)), size_t(selects || exact_ ? 8160 : 4080)) / 240 * 240;
 }
 
 template <class Real>

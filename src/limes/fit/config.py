@@ -214,10 +214,10 @@ class FallbackConfig:
     # within the time below. On a scene, agreement was lower than on coverage rows: .986 where these
     # had .990, .992 where they had .995.
     coverage_agreements: tuple[float, ...] = (0.995, 0.99)
-    # Expected time that may be spent on that, in times of the fastest model that keeps the skill;
-    # and the same where none of these agreements is reached.
+    # Expected time that may be spent on that, in times of the model that would be selected without
+    # fallback; and the same where none of these agreements is reached.
     max_time_factor: float = 2.0
-    uncovered_time_factor: float = 1.1
+    uncovered_time_factor: float = 1.05
     # Standard errors by which ``min_agreement`` must be exceeded on validation rows.
     agreement_errors: float = 0.5
     # Rows to measure agreement on between and around the given ones, and their values together.
@@ -246,9 +246,10 @@ class SearchConfig:
     # multiply-adds per row, a candidate is fast whatever the source costs. Settled.
     min_speed_up: float = 10
     negligible_cost: float = 5000
-    # Multiply-adds per row below which exact sums are taken without a search. Share of the cost of
+    # Multiply-adds per row below which exact sums are taken without a search: a third of a
+    # microsecond on AVX-512. Share of the cost of
     # the exact sums that a map may cost at most.
-    unsearched_cost: float = 3000
+    unsearched_cost: float = 15_000
     max_share_of_exact_cost: float = 0.5
     # Multiply-adds that take as long as what a map does beside them: reading, checking, labelling a
     # row, and finding the points to blend. 23 ns with one point, 30 to 60 with 16 to 128, at 30

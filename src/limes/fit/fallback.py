@@ -145,6 +145,10 @@ class CoverageGoal:
     agreement: float
     max_cost: float
 
-    def is_reached_by(self, candidate: Candidate) -> bool:
-        """Return whether a candidate agrees at that cost."""
-        return candidate.coverage_agreement >= self.agreement and candidate.cost <= self.max_cost
+    def is_reached_by(self, trained: TrainedCandidate) -> bool:
+        """Return whether a candidate keeps the skill and agrees, at that cost."""
+        candidate = trained.candidate
+        is_cheap = candidate.cost <= self.max_cost
+        return (
+            trained.is_good_enough and is_cheap and candidate.coverage_agreement >= self.agreement
+        )

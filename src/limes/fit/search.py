@@ -234,20 +234,21 @@ class CandidateTrainer:
         return margin if self._is_within_limits(scheme, margin, curve) else 0.0
 
     def with_coverage(self, trained: TrainedCandidate, goal: CoverageGoal) -> TrainedCandidate:
-        """Raise the margin until coverage rows agree, or the expected cost reaches its limit."""
+        """Raise the margin until coverage rows agree, and lower it to the cost that is allowed."""
         if self.exact is None or self.options.limits.min_agreement is not None:
             return trained
         scheme, curve, coverage = trained.map_scheme, trained.curve, trained.coverage
         max_share = (goal.max_cost - scheme.cost) / self.exact.cost
         margin = min(
             MAX_MARGIN,
-            coverage.threshold_of_agreement(goal.agreement),
-            curve.threshold_of_share(max_share),
+            max(trained.margin, coverage.threshold_of_agreement(goal.agreement)),
+            curve.threshold_of_share(max_share) if max_share > 0 else 0.0,
         )
-        if margin <= trained.margin or not self._is_within_limits(scheme, margin, curve):
+        if margin == trained.margin or not self._is_within_limits(scheme, margin, curve):
             return trained
         candidate = self._candidate(scheme, trained.candidate.blend, curve, coverage, margin)
-        return replace(trained, candidate=candidate, margin=margin)
+        is_good_enough = trained.is_good_enough and margin >= trained.margin
+        return replace(trained, candidate=candidate, margin=margin, is_good_enough=is_good_enough)
 
     def _is_within_limits(self, scheme: MapScheme, margin: float, curve: MarginCurve) -> bool:
         """Return whether a map may carry the exact sums."""
@@ -409,46 +410,50 @@ class SizeSearch:
     ) -> tuple[CoverageGoal, list[TrainedCandidate], int]:
         """Raise margins until coverage rows agree; return the goal, candidates and best place.
 
-        The first goal that a candidate reaches counts. Where none is reached, a little time is
-        spent on the best agreement.
+        The first goal that a candidate reaches counts. Where none is reached, little time is spent:
+        the candidate is the one that would be selected without fallback, or a cheaper one.
         """
         config = DEFAULTS.fallback
         if self.trainer.exact is None or self.options.limits.min_agreement is not None:
             return CoverageGoal(0.0, np.inf), trained, self.select(trained)
         for agreement in config.coverage_agreements:
             goal = CoverageGoal(agreement, self._max_cost(trained, config.max_time_factor))
-            covered, places = self._with_coverage(trained, goal)
-            reached = [item for item in places if goal.is_reached_by(covered[item].candidate)]
+            covered = [self.trainer.with_coverage(item, goal) for item in trained]
+            reached = [place for place, item in enumerate(covered) if goal.is_reached_by(item)]
             if reached:
                 return goal, covered, min(reached, key=lambda place: covered[place].candidate.cost)
         goal = CoverageGoal(agreement, self._max_cost(trained, config.uncovered_time_factor))
-        covered, places = self._with_coverage(trained, goal)
-        affordable = [item for item in places if covered[item].candidate.cost <= goal.max_cost]
-        if not affordable:
-            return goal, covered, self.select(trained)
-        best = max(affordable, key=lambda place: covered[place].candidate.coverage_agreement)
-        return goal, covered, best
+        selected = self.select(trained)
+        if trained[selected].candidate.cost > goal.max_cost:
+            selected = self._select_alone(trained)
+        covered = list(trained)
+        covered[selected] = self.trainer.with_coverage(trained[selected], goal)
+        return goal, covered, selected
+
+    def _select_alone(self, trained: list[TrainedCandidate]) -> int:
+        """Return the place of the candidate that would be selected without fallback."""
+        return self.select(
+            [
+                replace(
+                    item,
+                    candidate=replace(item.candidate, cost=item.map_scheme.cost),
+                    is_good_enough=item.is_good_alone,
+                )
+                for item in trained
+            ]
+        )
 
     def _max_cost(self, trained: list[TrainedCandidate], time_factor: float) -> float:
         """Return the cost of a row that takes so many times as long as that of the best model.
 
         That is the model that would be selected without fallback, or a cheaper one with fallback.
         """
-        alone = [replace(item, is_good_enough=item.is_good_alone) for item in trained]
         best_cost = min(
-            trained[self.select(alone)].map_scheme.cost,
+            trained[self._select_alone(trained)].map_scheme.cost,
             trained[self.select(trained)].candidate.cost,
         )
         row_cost = DEFAULTS.search.row_cost
         return time_factor * (best_cost + row_cost) - row_cost
-
-    def _with_coverage(
-        self, trained: list[TrainedCandidate], goal: CoverageGoal
-    ) -> tuple[list[TrainedCandidate], list[int]]:
-        """Return candidates with margins raised to a goal, and the places of those to select."""
-        good = [place for place, item in enumerate(trained) if item.is_good_enough]
-        covered = [self.trainer.with_coverage(item, goal) for item in trained]
-        return covered, good or [self.select(trained)]
 
     def sizes(self) -> list[int]:
         """Return the numbers of points of the candidates, ascending."""
@@ -551,16 +556,16 @@ class SizeSearch:
         goal = CoverageGoal(config.coverage_agreements[0], max_cost)
         n_points = 2 * max(item.candidate.n_borders for item in trained)
         max_points = max(self.sizes()) if self.options.limits.has_any else self._max_points
-        covered, places = self._with_coverage(trained, goal)
-        is_reached = any(goal.is_reached_by(covered[place].candidate) for place in places)
+        is_reached = any(
+            goal.is_reached_by(self.trainer.with_coverage(item, goal)) for item in trained
+        )
         while (
             not is_reached
             and n_points <= max_points
             and self.trainer.untrained_scheme(n_points).cost <= max_cost
         ):
             larger = self._train_and_log(n_points, self.trainer.blend, seed)
-            with_margin = self.trainer.with_coverage(larger, goal)
-            is_reached = larger.is_good_enough and goal.is_reached_by(with_margin.candidate)
+            is_reached = goal.is_reached_by(self.trainer.with_coverage(larger, goal))
             n_points *= 2
             yield larger
 
