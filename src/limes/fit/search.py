@@ -410,8 +410,8 @@ class SizeSearch:
     ) -> tuple[CoverageGoal, list[TrainedCandidate], int]:
         """Raise margins until coverage rows agree; return the goal, candidates and best place.
 
-        The first goal that a candidate reaches counts. Where none is reached, little time is spent:
-        the candidate is the one that would be selected without fallback, or a cheaper one.
+        The first goal that a candidate reaches counts. Where none is reached, no time is spent: the
+        candidate is the one that would be selected without fallback, or a cheaper one.
         """
         config = DEFAULTS.fallback
         if self.trainer.exact is None or self.options.limits.min_agreement is not None:
@@ -422,7 +422,7 @@ class SizeSearch:
             reached = [place for place, item in enumerate(covered) if goal.is_reached_by(item)]
             if reached:
                 return goal, covered, min(reached, key=lambda place: covered[place].candidate.cost)
-        goal = CoverageGoal(agreement, self._max_cost(trained, config.uncovered_time_factor))
+        goal = CoverageGoal(agreement, self._max_cost(trained, 1.0))
         selected = self.select(trained)
         if trained[selected].candidate.cost > goal.max_cost:
             selected = self._select_alone(trained)

@@ -81,7 +81,9 @@ def _label_rows(
     """Label rows, and synthetic ones made from them and their neighbours, which start with them."""
     real_probabilities = _query_source(source, rows)
     search_rows = neighbours if components is None else neighbours @ components
-    n_coverage = int(DEFAULTS.transfer.coverage_share * n_synthetic)
+    config = DEFAULTS.transfer
+    share = config.coverage_share if components is None else config.wide_coverage_share
+    n_coverage = int(share * n_synthetic)
     near_border = sample_near_border(
         neighbours,
         ambiguity_of(real_probabilities),
