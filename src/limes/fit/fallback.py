@@ -144,11 +144,17 @@ class CoverageGoal:
 
     agreement: float
     max_cost: float
+    # Cost of the exact sums.
+    exact_cost: float
 
     def is_reached_by(self, trained: TrainedCandidate) -> bool:
-        """Return whether a candidate keeps the skill and agrees, at that cost."""
-        candidate = trained.candidate
-        is_cheap = candidate.cost <= self.max_cost
-        return (
-            trained.is_good_enough and is_cheap and candidate.coverage_agreement >= self.agreement
-        )
+        """Return whether a candidate keeps the skill and agrees, at that cost.
+
+        Rows in use may lie between those given and coverage rows, of which more are handed over:
+        the mean of both shares counts. By the share of rows like those given, usps took 4.6 times
+        as long as its map, not twice.
+        """
+        shares = [curve.share(trained.margin) for curve in (trained.curve, trained.coverage)]
+        cost = trained.map_scheme.cost + self.exact_cost * sum(shares) / 2
+        is_covering = trained.candidate.coverage_agreement >= self.agreement
+        return trained.is_good_enough and is_covering and cost <= self.max_cost

@@ -415,14 +415,14 @@ class SizeSearch:
         """
         config = DEFAULTS.fallback
         if self.trainer.exact is None or self.options.limits.min_agreement is not None:
-            return CoverageGoal(0.0, np.inf), trained, self.select(trained)
+            return CoverageGoal(0.0, np.inf, 0.0), trained, self.select(trained)
         for agreement in config.coverage_agreements:
-            goal = CoverageGoal(agreement, self._max_cost(trained, config.max_time_factor))
+            goal = self._goal(agreement, trained, config.max_time_factor)
             covered = [self.trainer.with_coverage(item, goal) for item in trained]
             reached = [place for place, item in enumerate(covered) if goal.is_reached_by(item)]
             if reached:
                 return goal, covered, min(reached, key=lambda place: covered[place].candidate.cost)
-        goal = CoverageGoal(agreement, self._max_cost(trained, 1.0))
+        goal = self._goal(agreement, trained, 1.0)
         selected = self.select(trained)
         if trained[selected].candidate.cost > goal.max_cost:
             selected = self._select_alone(trained)
@@ -443,17 +443,21 @@ class SizeSearch:
             ]
         )
 
-    def _max_cost(self, trained: list[TrainedCandidate], time_factor: float) -> float:
-        """Return the cost of a row that takes so many times as long as that of the best model.
+    def _goal(
+        self, agreement: float, trained: list[TrainedCandidate], time_factor: float
+    ) -> CoverageGoal:
+        """Return a goal whose rows take so many times as long as those of the best model.
 
         That is the model that would be selected without fallback, or a cheaper one with fallback.
         """
+        assert self.trainer.exact is not None
         best_cost = min(
             trained[self._select_alone(trained)].map_scheme.cost,
             trained[self.select(trained)].candidate.cost,
         )
         row_cost = DEFAULTS.search.row_cost
-        return time_factor * (best_cost + row_cost) - row_cost
+        max_cost = time_factor * (best_cost + row_cost) - row_cost
+        return CoverageGoal(agreement, max_cost, self.trainer.exact.cost)
 
     def sizes(self) -> list[int]:
         """Return the numbers of points of the candidates, ascending."""
@@ -552,8 +556,7 @@ class SizeSearch:
         if self.trainer.exact is None or self.options.limits.min_agreement is not None:
             return
         config = DEFAULTS.fallback
-        max_cost = self._max_cost(trained, config.max_time_factor)
-        goal = CoverageGoal(config.coverage_agreements[0], max_cost)
+        goal = self._goal(config.coverage_agreements[0], trained, config.max_time_factor)
         n_points = 2 * max(item.candidate.n_borders for item in trained)
         max_points = max(self.sizes()) if self.options.limits.has_any else self._max_points
         is_reached = any(
@@ -562,7 +565,7 @@ class SizeSearch:
         while (
             not is_reached
             and n_points <= max_points
-            and self.trainer.untrained_scheme(n_points).cost <= max_cost
+            and self.trainer.untrained_scheme(n_points).cost <= goal.max_cost
         ):
             larger = self._train_and_log(n_points, self.trainer.blend, seed)
             is_reached = goal.is_reached_by(self.trainer.with_coverage(larger, goal))
