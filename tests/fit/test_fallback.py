@@ -1,5 +1,7 @@
 """The margin below which a map hands rows to the exact sums, and what it costs."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from sklearn.datasets import make_blobs, make_classification, make_moons
@@ -8,7 +10,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC
 
 import limes
-from limes.fit.fallback import MarginCurve, margin_of_agreement
+from limes.fit.fallback import CoverageGoal, MarginCurve, margin_of_agreement
 from limes.fit.validation import ValidationSet
 from limes.model.exact import ExactScheme, FallbackScheme
 from tests.conftest import quick_training
@@ -39,9 +41,9 @@ def _quick():
 
 
 @pytest.fixture(scope="module")
-def default_fit():
+def fit_with_fallback():
     svc, X, others = curved_svm()
-    return svc, others, limes.accelerate(svc, X)
+    return svc, others, limes.accelerate(svc, X, min_agreement=0.97)
 
 
 class TestMarginCurve:
@@ -84,6 +86,35 @@ class TestMarginCurve:
         assert margin_of_agreement(perfect, curve, 0.99) == curve.threshold_of_agreement(0.99)
 
 
+class TestCoverageGoal:
+    """A candidate with the curve above: half of the rows are handed over at a margin of 500."""
+
+    def candidate(self, **changes):
+        values = {
+            "candidate": SimpleNamespace(coverage_agreement=0.99),
+            "map_scheme": SimpleNamespace(cost=1000),
+            "curve": make_curve(),
+            "coverage": make_curve(),
+            "margin": 500.0,
+            "is_good_enough": True,
+        }
+        return SimpleNamespace(**{**values, **changes})
+
+    def test_it_is_reached_at_a_cost(self):
+        assert CoverageGoal(0.99, 1501, 1000).is_reached_by(self.candidate())
+        assert not CoverageGoal(0.99, 1499, 1000).is_reached_by(self.candidate())
+
+    def test_rows_around_those_given_count_half(self):
+        candidate = self.candidate(coverage=make_curve(500, 0))
+        assert not CoverageGoal(0.99, 1700, 1000).is_reached_by(candidate)
+        assert CoverageGoal(0.99, 1751, 1000).is_reached_by(candidate)
+
+    def test_it_needs_agreement_and_skill(self):
+        assert not CoverageGoal(0.995, 9999, 1000).is_reached_by(self.candidate())
+        candidate = self.candidate(is_good_enough=False)
+        assert not CoverageGoal(0.99, 9999, 1000).is_reached_by(candidate)
+
+
 class TestDefault:
     def test_a_small_svm_is_taken_as_it_is_without_a_search(self):
         X, y = make_moons(300, noise=0.2, random_state=0)
@@ -94,34 +125,34 @@ class TestDefault:
         assert np.array_equal(fast.predict(X), svc.predict(X))
         assert [candidate.scheme for candidate in fast.candidates_] == ["exact"]
 
-    def test_a_larger_one_gets_a_map_that_hands_over_some_rows(self, default_fit):
-        _, _, fast = default_fit
+    def test_a_map_that_hands_over_rows_is_twice_as_fast_as_the_exact_sums(self, fit_with_fallback):
+        _, _, fast = fit_with_fallback
         assert isinstance(fast.scheme_, FallbackScheme)
         assert 0 < fast.fallback_share_ < 0.5
         assert fast.fallback_margin_ > 0
         exact = next(item for item in fast.candidates_ if item.scheme == "exact")
         assert fast.cost_ <= exact.cost / 2
 
-    def test_the_expected_share_of_rows_is_handed_over(self, default_fit):
-        _, X, fast = default_fit
+    def test_the_expected_share_of_rows_is_handed_over(self, fit_with_fallback):
+        _, X, fast = fit_with_fallback
         share = np.mean(fast.scheme_.falls_back(X))
         assert share == pytest.approx(fast.fallback_share_, abs=0.05)
 
-    def test_rows_that_are_handed_over_get_the_sources_label(self, default_fit):
-        svc, X, fast = default_fit
+    def test_rows_that_are_handed_over_get_the_sources_label(self, fit_with_fallback):
+        svc, X, fast = fit_with_fallback
         handed_over = X[fast.scheme_.falls_back(X)]
         assert len(handed_over)
         assert np.array_equal(fast.predict(handed_over), svc.predict(handed_over))
 
-    def test_labels_and_probabilities_agree(self, default_fit):
-        _, X, fast = default_fit
+    def test_labels_and_probabilities_agree(self, fit_with_fallback):
+        _, X, fast = fit_with_fallback
         probabilities = fast.predict_proba(X)
         assert np.array_equal(fast.classes_[probabilities.argmax(axis=1)], fast.predict(X))
 
-    def test_the_same_call_gives_the_same_model(self, default_fit):
-        _, others, fast = default_fit
+    def test_the_same_call_gives_the_same_model(self, fit_with_fallback):
+        _, others, fast = fit_with_fallback
         svc, X, _ = curved_svm()
-        again = limes.accelerate(svc, X)
+        again = limes.accelerate(svc, X, min_agreement=0.97)
         assert fast.fallback_margin_ == again.fallback_margin_
         assert np.array_equal(fast.predict_proba(others), again.predict_proba(others))
 
@@ -133,8 +164,8 @@ class TestDefault:
 
 
 class TestFallbackParameter:
-    def test_false_gives_a_map_alone(self, default_fit):
-        svc, X, _ = default_fit
+    def test_false_gives_a_map_alone(self, fit_with_fallback):
+        svc, X, _ = fit_with_fallback
         fast = limes.accelerate(svc, X, scheme="shared", fallback=False)
         assert not isinstance(fast.scheme_, FallbackScheme)
         assert (fast.fallback_share_, fast.fallback_margin_) == (0.0, 0.0)
