@@ -100,11 +100,12 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         Precision of prediction. A row so far from zero that its sums could overflow is scaled down.
     fallback : 'auto' or bool, default='auto'
         Whether a map may carry the exact sums, which then predict the rows whose two likeliest
-        classes are close in the map. 'auto': where that is needed to keep the source's skill, to
-        reach ``min_agreement``, or to agree with the source on 99 % of the rows between and around
-        those given, as far as that takes no longer than the map itself; not where ``n_borders`` is
-        given. True: always. False: never. For the schemes 'auto' and 'shared', and sources with
-        exact sums: SVMs, kernel densities and binary Gaussian-process classifiers.
+        classes are close in the map. 'auto': where that reaches ``min_agreement``; else where the
+        map then keeps the source's skill and agrees with it on 99 % of the rows between and around
+        those given, within twice the time of the model that would be selected without fallback;
+        not where ``n_borders`` is given. True: always. False: never. For the schemes 'auto' and
+        'shared', and sources with exact sums: SVMs, kernel densities and binary Gaussian-process
+        classifiers.
     min_agreement : float or None, default=None
         Share of rows that must get the source's label, both of rows like those given and of rows
         between and around them: the cheapest candidate that reaches it is selected, with a warning

@@ -83,7 +83,8 @@ class TestMarginCurve:
         curve, perfect = make_curve(), make_curve(n_wrong=0)
         alone = margin_of_agreement(perfect, perfect, 0.99)
         assert alone == 0.0
-        assert margin_of_agreement(perfect, curve, 0.99) == curve.threshold_of_agreement(0.99)
+        # Half of the disagreement that is allowed is aimed at.
+        assert margin_of_agreement(perfect, curve, 0.98) == curve.threshold_of_agreement(0.99)
 
 
 class TestCoverageGoal:

@@ -97,12 +97,14 @@ class MarginCurve:
 
 
 def margin_of_agreement(curve: MarginCurve, coverage: MarginCurve, min_agreement: float) -> float:
-    """Return the smallest margin that reaches an agreement, on coverage rows as well."""
+    """Return the smallest margin that reaches an agreement safely, on coverage rows as well."""
+    config = DEFAULTS.fallback
+    goal = 1.0 - config.disagreement_share * (1.0 - min_agreement)
     return min(
         MAX_MARGIN,
         max(
-            curve.threshold_of_agreement(min_agreement, DEFAULTS.fallback.agreement_errors),
-            coverage.threshold_of_agreement(min_agreement),
+            curve.threshold_of_agreement(goal, config.agreement_errors),
+            coverage.threshold_of_agreement(goal),
         ),
     )
 
