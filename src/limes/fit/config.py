@@ -219,9 +219,9 @@ class FallbackConfig:
     # Expected time that may be spent on that, in times of the model that would be selected without
     # fallback. Where none of these agreements is reached, no time is spent.
     max_time_factor: float = 2.0
-    # Disagreement that is aimed at, as a share of what ``min_agreement`` allows, and standard errors
-    # by which this must be exceeded on validation rows. Of overlapping classes, agreement on unseen
-    # rows was .9981 where validation rows had 1.0 and coverage rows .999.
+    # Disagreement that is aimed at, as a share of what ``min_agreement`` allows, and standard
+    # errors by which this must be exceeded on validation rows. Of overlapping classes, agreement
+    # on unseen rows was .9981 where validation rows had 1.0 and coverage rows .999.
     disagreement_share: float = 0.5
     agreement_errors: float = 0.5
     # Rows to measure agreement on between and around the given ones, and their values together.
