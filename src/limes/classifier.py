@@ -22,7 +22,7 @@ from limes.fit.pipeline import FitResult, fit_exact, fit_model
 from limes.fit.synthetic import rows_from_training_rows
 from limes.model.exact import ExactScheme, FallbackScheme
 from limes.model.file import load_model, save_model
-from limes.model.model import Candidate, FitInfo, Model, is_plain_rows
+from limes.model.model import Candidate, Model, is_plain_rows
 from limes.model.schemes import Scheme
 from limes.old_names import refuse_old_name
 from limes.report import (
@@ -33,6 +33,7 @@ from limes.report import (
     pickled_size,
     scheme_name,
 )
+from limes.sources.base import SourceContext
 from limes.sources.generic import with_feature_names
 from limes.sources.pipelines import unwrap
 
@@ -392,9 +393,14 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             for name, value in self.get_params(deep=False).items()
             if name not in NOT_STORED
         }
+        if not fallback and isinstance(self.scheme_, ExactScheme):
+            raise ValueError(
+                "save(fallback=False) leaves out training rows, which are all of exact sums: fit "
+                "with scheme='shared' and fallback=False for a file without them."
+            )
         info = replace(self.model_.info, parameters=parameters)
         if not fallback and isinstance(self.scheme_, FallbackScheme):
-            info = _without_measurements(info)
+            info = info.without_agreement()
         save_model(replace(self.model_, info=info), path, fallback=fallback)
 
     @classmethod
@@ -502,7 +508,9 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     def _take_exact_sums(self, source: Any) -> Self:
         """Take the sums of a fitted source, without any row."""
-        result = fit_exact(source)
+        by_probability = self.border == "probability"
+        no_rows = SourceContext(np.empty((0, 0)), None, by_probability, np.random.default_rng(0))
+        result = fit_exact(source, no_rows if by_probability else None)
         self.n_features_in_ = result.scheme.n_features
         names = getattr(source, "feature_names_in_", None)
         if names is not None:
@@ -658,19 +666,6 @@ def load(path: str | os.PathLike[str], *, max_bytes: int = 1 << 32) -> BordersCl
         raise ValueError(
             f"{os.fspath(path)}: expected parameters of a classifier: {error!s:.200}"
         ) from None
-
-
-def _without_measurements(info: FitInfo) -> FitInfo:
-    """Return what is known of a model after its fallback was left out: not its agreement."""
-    unknown = float("nan")
-    candidates = [replace(candidate, is_selected=False) for candidate in info.candidates]
-    return replace(
-        info,
-        agreement=unknown,
-        agreement_error=unknown,
-        coverage_agreement=unknown,
-        candidates=candidates,
-    )
 
 
 def _seed(random_state: Any) -> np.random.SeedSequence:

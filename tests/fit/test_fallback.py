@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from sklearn.datasets import make_blobs, make_classification, make_moons
+from sklearn.datasets import load_digits, make_blobs, make_classification, make_moons
 from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC
@@ -234,8 +234,26 @@ class TestLimits:
         fast = limes.accelerate(svc, X, max_cost=900)
         assert fast.cost_ <= 900
 
+    def test_skill_is_kept_where_a_map_alone_would_lose_much(self):
+        """An SVM that predicts one class away from its training rows: no small map follows it."""
+        X, y = load_digits(return_X_y=True)
+        svc = SVC(gamma=0.01, C=10).fit(X[:1200], y[:1200])
+        fast = limes.accelerate(svc, X[:1200])
+        assert np.mean(fast.predict(X[1200:]) == svc.predict(X[1200:])) > 0.99
+
 
 class TestExact:
+    def test_borders_at_equal_probabilities_need_probabilities_or_rows(self):
+        X, y = make_moons(200, noise=0.3, random_state=0)
+        with pytest.raises(ValueError, match="borders at equal probabilities need"):
+            limes.accelerate(SVC().fit(X, y), scheme="exact", border="probability")
+
+    def test_its_file_always_holds_training_rows(self, tmp_path):
+        X, y = make_moons(200, noise=0.3, random_state=0)
+        fast = limes.accelerate(SVC().fit(X, y), X)
+        with pytest.raises(ValueError, match="fit with scheme='shared'"):
+            fast.save(tmp_path / "m.limes", fallback=False)
+
     def test_no_rows_are_needed(self):
         svc, X, _ = curved_svm(600)
         fast = limes.accelerate(svc, scheme="exact")

@@ -278,7 +278,9 @@ def _(model: KernelDensityClassifier, context: SourceContext | None) -> ExactSch
         raise NoExactSumsError("a kernel density classifier of one class has no border")
     training, width = model._training, model._scope.width
     assert isinstance(width, FixedWidth)
-    gamma = 0.5 / width.bandwidth**2 if width.bandwidth >= MIN_BANDWIDTH else np.inf
+    # Divided twice: the square of a large bandwidth overflows.
+    is_normal = width.bandwidth >= MIN_BANDWIDTH
+    gamma = 0.5 / width.bandwidth / width.bandwidth if is_normal else np.inf
     if not np.isfinite(gamma):
         raise NoExactSumsError(f"the bandwidth {model.bandwidth_!r} is below the range of float64")
     # The share of a class in the training rows and the number that its density is divided by

@@ -228,6 +228,11 @@ def pack_sums(scheme: ExactScheme, dtype: Any) -> PackedSums:
     scheme = _without_gamma_zero(scheme)
     sums, step = scheme.sums, scheme.preprocessing
     kernel, weights, intercepts = _kernel_and_weights(sums)
+    if abs(kernel.gamma) > np.finfo(dtype).max:
+        raise ValueError(
+            f"gamma={kernel.gamma!r} is too large for {np.dtype(dtype).name}: export with "
+            "dtype='float64'."
+        )
     unit = _weight_unit(weights, intercepts)
     weights, constants = weights / unit, intercepts / unit
     center = _round_center(scheme, kernel, dtype)

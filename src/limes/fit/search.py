@@ -411,7 +411,8 @@ class SizeSearch:
         """Raise margins until coverage rows agree; return the goal, candidates and best place.
 
         The first goal that a candidate reaches counts. Where none is reached, no time is spent: the
-        candidate is the one that would be selected without fallback, or a cheaper one.
+        candidate is the one that would be selected without fallback, or a cheaper one, unless that
+        loses much skill.
         """
         config = DEFAULTS.fallback
         if self.trainer.exact is None or self.options.limits.min_agreement is not None:
@@ -422,13 +423,20 @@ class SizeSearch:
             reached = [place for place, item in enumerate(covered) if goal.is_reached_by(item)]
             if reached:
                 return goal, covered, min(reached, key=lambda place: covered[place].candidate.cost)
-        goal = self._goal(agreement, trained, 1.0)
-        selected = self.select(trained)
+        goal, selected = self._goal(agreement, trained, 1.0), self.select(trained)
+        if self._loses_much_alone(trained):
+            return replace(goal, agreement=0.0, max_cost=np.inf), trained, selected
         if trained[selected].candidate.cost > goal.max_cost:
             selected = self._select_alone(trained)
         covered = list(trained)
         covered[selected] = self.trainer.with_coverage(trained[selected], goal)
         return goal, covered, selected
+
+    def _loses_much_alone(self, trained: list[TrainedCandidate]) -> bool:
+        """Return whether the skill asks for fallback whatever it costs."""
+        alone = trained[self._select_alone(trained)]
+        loss, _ = self.trainer.criterion.skill_loss(alone.curve.class_index)
+        return loss > DEFAULTS.fallback.max_loss_alone
 
     def _select_alone(self, trained: list[TrainedCandidate]) -> int:
         """Return the place of the candidate that would be selected without fallback."""
@@ -661,7 +669,8 @@ def _warn_if_below(candidate: Candidate, min_agreement: float | None) -> None:
         warnings.warn(
             f"min_agreement={min_agreement!r} is not reached: {candidate.n_borders} border points "
             f"agree with the source on {candidate.agreement:.2%} of rows "
-            f"(± {candidate.agreement_error:.2%}). Give fallback='auto' or more rows.",
+            f"(± {candidate.agreement_error:.2%}). Give more rows, or a source with exact sums and "
+            "fallback='auto'.",
             QualityWarning,
             stacklevel=2,
         )

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -96,6 +96,23 @@ class FitInfo:
     candidates: list[Candidate] = field(default_factory=list)
     parameters: dict[str, Any] = field(default_factory=dict)
     coverage_agreement: float = math.nan
+
+    def without_agreement(self) -> "FitInfo":
+        """Return what is known after the fallback was left out: not the agreement.
+
+        Returns
+        -------
+        FitInfo
+            With nan for agreements, and no candidate selected.
+        """
+        candidates = [replace(candidate, is_selected=False) for candidate in self.candidates]
+        return replace(
+            self,
+            agreement=math.nan,
+            agreement_error=math.nan,
+            coverage_agreement=math.nan,
+            candidates=candidates,
+        )
 
 
 @dataclass(frozen=True, eq=False)
