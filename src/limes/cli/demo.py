@@ -48,7 +48,8 @@ def demonstrate(n_rows: int, picture: Path, *, as_json: bool = False) -> None:
     reports = {"sample_classes": first.to_dict(), "digits": second.to_dict()}
     show(
         {"picture": str(picture), **reports},
-        f"Ten handwritten digits, 64 pixels (the digits of scikit-learn):\n\n{second}\n\n{ADVICE}",
+        "Ten handwritten digits, 64 pixels (the digits of scikit-learn); at least 99 % of rows are "
+        f"to get the source's label:\n\n{second}\n\n{ADVICE}",
         as_json=as_json,
     )
 
@@ -94,4 +95,5 @@ def _show_digits() -> Any:
     X, y = load_digits(return_X_y=True)
     X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
     svc = make_pipeline(StandardScaler(), SVC(gamma=0.01)).fit(X_train, y_train)
-    return accelerate(svc, X_train, random_state=0).report(X_test, y_test)
+    # Few rows of many pixels: the exact sums predict those that the map is uncertain of.
+    return accelerate(svc, X_train, min_agreement=0.99).report(X_test, y_test)
