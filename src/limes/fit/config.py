@@ -220,9 +220,9 @@ class FallbackConfig:
     # fallback. Where none of these agreements is reached, no time is spent.
     max_time_factor: float = 2.0
     # Expected loss of uncertainty coefficient by the model without fallback above which the skill
-    # is kept whatever that costs: an SVM of digits lost .17. An estimate of .03 was no loss on test
-    # rows (splice).
-    max_loss_alone: float = 0.05
+    # is kept whatever that costs: an SVM of digits lost .17. With .05, mnist took 13 times as long
+    # for an estimated loss that its test rows did not show.
+    max_loss_alone: float = 0.1
     # Disagreement that is aimed at, as a share of what ``min_agreement`` allows, and standard
     # errors by which this must be exceeded on validation rows. Of overlapping classes, agreement
     # on unseen rows was .9981 where validation rows had 1.0 and coverage rows .999.
