@@ -19,6 +19,23 @@ from limes.model import Model
 from limes.model.schemes import PairwiseScheme
 from tests.conftest import quick_training
 
+# Reads rows, writes the class index and the probabilities of each.
+MAIN = """
+#include <stdio.h>
+#define LIMES_MODEL_PROBABILITIES
+#include "model.h"
+int main(void) {
+    limes_model_real x[LIMES_MODEL_FEATURES], p[LIMES_MODEL_CLASSES];
+    while (fread(x, sizeof x, 1, stdin) == 1) {
+        int predicted = limes_model_predict(x);
+        if (predicted != limes_model_probabilities(x, p)) return 1;
+        fwrite(&predicted, sizeof predicted, 1, stdout);
+        fwrite(p, sizeof p, 1, stdout);
+    }
+    return 0;
+}
+"""
+
 
 def moons():
     return make_moons(300, noise=0.2, random_state=0)

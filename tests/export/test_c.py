@@ -13,6 +13,7 @@ from limes.model import Model
 from limes.model.schemes import PairwiseScheme
 from tests.export.cases import (
     CASES,
+    MAIN,
     binary,
     binary_blended,
     coupled,
@@ -43,23 +44,6 @@ TYPES = {"float32": "float", "float64": "double"}
 TOLERANCE = {"float32": 1e-5, "float64": 1e-6}
 # Of labels, none of 10 000 differed in any case: what the bounds on rounding would allow is more.
 MAX_DIFFERENT = 2
-
-# Reads rows, writes the class index and the probabilities of each.
-MAIN = """
-#include <stdio.h>
-#define LIMES_MODEL_PROBABILITIES
-#include "model.h"
-int main(void) {
-    limes_model_real x[LIMES_MODEL_FEATURES], p[LIMES_MODEL_CLASSES];
-    while (fread(x, sizeof x, 1, stdin) == 1) {
-        int predicted = limes_model_predict(x);
-        if (predicted != limes_model_probabilities(x, p)) return 1;
-        fwrite(&predicted, sizeof predicted, 1, stdout);
-        fwrite(p, sizeof p, 1, stdout);
-    }
-    return 0;
-}
-"""
 
 
 def compiled(folder, header, main=MAIN, options=()):

@@ -16,6 +16,7 @@ from limes.model.exact import Calibrators, ClassDensities, ExactScheme, Fallback
 from limes.model.schemes import PairwiseScheme, SharedScheme
 from limes.model.svm import Kernel, TrainedSvm
 from limes.sources.svm import svm_from_sklearn
+from tests.export.cases import MAIN
 from tests.export.exact_cases import (
     CASES,
     DOUBLE_CASES,
@@ -56,21 +57,6 @@ both_types = pytest.mark.parametrize(
 # 6.3e-6 in float32 and 4.0e-15 in float64.
 TOLERANCE = {"float32": 1e-5, "float64": 1e-12}
 
-MAIN = """
-#include <stdio.h>
-#define LIMES_MODEL_PROBABILITIES
-#include "model.h"
-int main(void) {
-    limes_model_real x[LIMES_MODEL_FEATURES], p[LIMES_MODEL_CLASSES];
-    while (fread(x, sizeof x, 1, stdin) == 1) {
-        int predicted = limes_model_predict(x);
-        if (predicted != limes_model_probabilities(x, p)) return 1;
-        fwrite(&predicted, sizeof predicted, 1, stdout);
-        fwrite(p, sizeof p, 1, stdout);
-    }
-    return 0;
-}
-"""
 LABELS_ONLY = """
 #include <stdio.h>
 #include "model.h"

@@ -85,7 +85,7 @@ class TransferConfig:
     synthetic_rows_per_row: int = 80
     default_synthetic_rows: int = 40_000
     # Coverage rows, as a share of the synthetic rows, and the same of wide rows: dna lost .008 of
-    # U.C. with .1, and its coverage rows agreed no better.
+    # U.C. with .1 (one seed).
     coverage_share: float = 0.1
     wide_coverage_share: float = 0.02
     # Rows in one call of the source. Bounds memory.
