@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from limes._core import Maps, split_common_slopes, thread_count
 from limes._typing import Array
 from limes.model.affine import AffineMap, is_sparse
+from limes.model.curved_base import CurvedBase
 from limes.old_names import refuse_old_name
 
 
@@ -30,6 +31,8 @@ class BorderMap:
         From raw rows to the space of the points; None where they are the same.
     blend : int, default=1
         Number of nearest points whose functions are averaged, the nearer the heavier.
+    curve : CurvedBase, default=None
+        A curved function of raw rows that is added to the values; None for none.
 
     Examples
     --------
@@ -43,6 +46,7 @@ class BorderMap:
     offsets: Array
     preprocessing: AffineMap | None = None
     blend: int = 1
+    curve: CurvedBase | None = None
 
     def __post_init__(self) -> None:
         for name in ("points", "slopes", "offsets"):
@@ -108,11 +112,17 @@ class BorderMap:
         search = (
             preprocessing if self.preprocessing is None else preprocessing.then(self.preprocessing)
         )
-        return BorderMap(self.points, slopes, offsets, search, self.blend)
+        curve = None if self.curve is None else self.curve.with_preprocessing(preprocessing)
+        return BorderMap(self.points, slopes, offsets, search, self.blend, curve)
 
     def scaled(self, factor: float) -> "BorderMap":
-        """Return the map whose values are a multiple of these."""
-        return replace(self, slopes=factor * self.slopes, offsets=factor * self.offsets)
+        """Return the map whose values are a multiple of these, by a factor above zero."""
+        return replace(
+            self,
+            slopes=factor * self.slopes,
+            offsets=factor * self.offsets,
+            curve=None if self.curve is None else self.curve.scaled(factor),
+        )
 
     @property
     def n_borders(self) -> int:
@@ -132,7 +142,7 @@ class BorderMap:
     @property
     def is_constant(self) -> bool:
         """Whether all rows have the same value, since no border was found."""
-        return not self.slopes.any()
+        return not self.slopes.any() and self.curve is None
 
     if not TYPE_CHECKING:
 
@@ -217,6 +227,14 @@ class BorderMap:
             raise ValueError(
                 f"offsets must have the shape {(len(self.points), self.n_outputs)!r}, "
                 f"got {self.offsets.shape!r}."
+            )
+        if self.curve is not None and (
+            self.curve.n_outputs != self.n_outputs
+            or self.curve.preprocessing.n_features != self.n_features
+        ):
+            raise ValueError(
+                f"curve must have {self.n_outputs} outputs of {self.n_features} features, got "
+                f"{self.curve.n_outputs!r} of {self.curve.preprocessing.n_features!r}."
             )
         if not isinstance(self.blend, int | np.integer) or self.blend < 1:
             raise ValueError(f"blend must be an integer of at least 1, got {self.blend!r}.")
