@@ -1,4 +1,8 @@
 // Trainer of one SIMD level: Adam on the cross-entropy between a map and its source.
+//
+// The rows of a batch are grouped by point: the pairs of a row and one of its nearest points are
+// sorted by point, so that the local functions of a point are read, evaluated for all its rows, and
+// later trained, in one go.
 #include "trainer_workspace.hpp"
 #include "types.hpp"
 
@@ -10,6 +14,10 @@ namespace {
 constexpr float min_total_weight = 1e-12f, min_total_for_gradient = 1e-6f;
 
 constexpr float warm_up_share = 0.05f;  // of all steps
+constexpr double loss_share = 0.1;      // of all steps: the last ones, whose mean loss is returned
+
+// Keys hold the index of a point in their low bits; above this number the rest is too coarse.
+constexpr size_t max_keyed_points = 4096;
 
 // xoroshiro128+, seeded by splitmix64.
 struct Random {
@@ -28,260 +36,501 @@ struct Random {
     }
 };
 
-// Transpose the points for the scan, and compute half their squared lengths.
-void pack_points(Workspace& workspace) {
-    const TrainJob& job = workspace.job;
-    const size_t r = job.n_search;
-    transpose(job.parameters.points, r, job.n_points, r, -1, workspace.point_panel,
-              workspace.n_points);
-    for (size_t i = 0; i < workspace.n_points; ++i) workspace.biases[i] = INFINITY;
-    for (size_t i = 0; i < job.n_points; ++i)
-        workspace.biases[i] =
-            0.5f * dot(job.parameters.points + i * r, job.parameters.points + i * r, r);
+// ---- Inputs of the base function ----
+
+// The curved inputs of a row from its terms v, which are followed by a vector of zeros. Vectors that
+// reach past the end of a part are overwritten by the next part, and at last by zeros.
+void make_curved_inputs(const Workspace& workspace, const float* v, float* out) {
+    const CurvedInputs& curved = workspace.job.curved;
+    const size_t n = curved.n_terms;
+    Floats<width> squares = {};
+    for (size_t i = 0; i < n; i += width) squares += load<width>(v + i) * load<width>(v + i);
+    const float fall = 1 + curved.decay * sum_of<width>(squares)[0] / float(n);
+    const float envelope = 1 / (fall * fall);
+    const float *mean = workspace.means, *inverse = workspace.inverse_deviations;
+    size_t place = 0;
+    const auto put = [&](Floats<width> raw, size_t n_used) {
+        store<width>(out + place,
+                     (raw - load<width>(mean + place)) * load<width>(inverse + place));
+        place += n_used < width ? n_used : width;
+    };
+    put(broadcast<width>(envelope), 1);
+    for (size_t j = 0; j < n; j += width) put(envelope * load<width>(v + j), n - j);
+    if (curved.shape == BaseShape::diagonal)
+        for (size_t j = 0; j < n; j += width)
+            put(envelope * load<width>(v + j) * load<width>(v + j), n - j);
+    if (curved.shape == BaseShape::quadratic)
+        for (size_t i = 0; i < n; ++i)
+            for (size_t j = i; j < n; j += width)
+                put(envelope * v[i] * load<width>(v + j), n - j);
+    const size_t n_spare = workspace.n_inputs - workspace.constant;
+    out[place] = 1;
+    for (size_t i = 1; i < n_spare; ++i) out[place + i] = 0;
 }
 
-// Copy the rows of a batch, and multiply them with the components and base functions.
+void add_curved_inputs(Workspace& workspace, size_t n) {
+    const CurvedInputs& curved = workspace.job.curved;
+    const size_t d = workspace.n_features, n_terms = workspace.n_terms;
+    for (size_t r = 0; r < n; ++r) {
+        const float* row = workspace.inputs + r * workspace.input_stride;
+        float* to = curved.directions ? workspace.centred + r * d : workspace.terms + r * n_terms;
+        const float scale = curved.directions ? 1 : curved.scale;
+        for (size_t k = 0; k < d; k += width)
+            store<width>(to + k,
+                         scale * (load<width>(row + k) - load<width>(workspace.center + k)));
+    }
+    if (curved.directions)
+        multiply(workspace.centred, d, n, workspace.directions, d, curved.n_terms, d,
+                 workspace.terms, n_terms);
+    for (size_t r = 0; r < n; ++r)
+        make_curved_inputs(workspace, workspace.terms + r * n_terms,
+                           workspace.inputs + r * workspace.input_stride + d);
+}
+
+// Copy the rows and targets of a batch, and evaluate the base function and the components.
 void load_batch(Workspace& workspace, const uint32_t* order, size_t n) {
     const TrainJob& job = workspace.job;
-    const size_t n_functions = workspace.n_feature_functions, d = workspace.n_features;
-    for (size_t r = 0; r < n; ++r)
-        memcpy(workspace.rows + r * d, job.rows + order[r] * job.n_features,
-               job.n_features * sizeof(float));
-    const size_t used = workspace.n_components + job.n_outputs;
-    transpose(workspace.feature_functions.values, d, used, job.n_features, 1,
-              workspace.feature_panel, n_functions);
-    for (size_t r = 0; r < n; r += tile_rows)
-        multiply(workspace.rows + r * d, d, n - r, job.n_features, workspace.feature_panel,
-                 n_functions, nullptr, workspace.feature_values + r * n_functions);
-}
-
-// Scores of a tile of rows: half the squared distance to all points, less half the squared length
-// of the row; and the lowest score of each tile_columns points.
-void scan(Workspace& workspace, size_t start, size_t n) {
-    const TrainJob& job = workspace.job;
-    const size_t n_all = workspace.n_points;
-    const size_t stride =
-        workspace.n_components ? workspace.n_feature_functions : workspace.n_features;
-    multiply(workspace.search(start), stride, n, job.n_search, workspace.point_panel, n_all,
-             workspace.biases, workspace.scores);
-    for (size_t i = 0; i < tile_rows * n_all / tile_columns; ++i) {
-        Vector low = load(workspace.scores + i * tile_columns);
-        for (size_t v = 1; v < tile_vectors; ++v) {
-            const Vector next = load(workspace.scores + i * tile_columns + v * vector_width);
-            low = next < low ? next : low;
-        }
-        workspace.lowest[i] = min_of(low);
-    }
-}
-
-// The n_near nearest points of a row in order, the lowest index first among equals.
-void find_nearest(Workspace& workspace, size_t row) {
-    const size_t n_near = workspace.n_near, n_points = workspace.job.n_points;
-    const float* scores = workspace.scores + row * workspace.n_points;
-    const float* lowest = workspace.lowest + row * workspace.n_points / tile_columns;
-    size_t found = 0;
-    for (size_t block = 0; block * tile_columns < n_points; ++block) {
-        if (found == n_near && lowest[block] >= workspace.near_scores[n_near - 1]) continue;
-        const size_t first = block * tile_columns, left = n_points - first;
-        for (size_t i = first; i < first + (left < tile_columns ? left : tile_columns); ++i) {
-            if (found == n_near && scores[i] >= workspace.near_scores[n_near - 1]) continue;
-            size_t place = found < n_near ? found++ : n_near - 1;
-            for (; place > 0 && workspace.near_scores[place - 1] > scores[i]; --place) {
-                workspace.near_scores[place] = workspace.near_scores[place - 1];
-                workspace.near[place] = workspace.near[place - 1];
-            }
-            workspace.near_scores[place] = scores[i];
-            workspace.near[place] = uint32_t(i);
-        }
-    }
-}
-
-// The blend weights of the nearest points of a row; return their sum before normalisation.
-float find_blend_weights(Workspace& workspace) {
-    float total = 0;
-    const size_t n = workspace.job.n_blended;
-    for (size_t j = 0; j < n; ++j)
-        total += workspace.weights[j] = workspace.near_scores[n] - workspace.near_scores[j];
-    for (size_t j = 0; j < n; ++j)
-        workspace.weights[j] = total > min_total_weight ? workspace.weights[j] / total : 1.0f / n;
-    return total;
-}
-
-// The values of one point's functions at `shift` from its anchor.
-void evaluate_point(const Workspace& workspace, size_t point, const float* shift, float* out) {
-    const size_t r = workspace.job.n_search, q = workspace.n_outputs;
-    const float *slopes = workspace.slopes.values + point * r * q,
-                *offsets = workspace.offsets.values + point * q;
-    if (q == 1) {
-        out[0] = offsets[0] + dot(slopes, shift, r);
-        return;
-    }
-    for (size_t first = 0; first < q; first += vector_width) {
-        Vector even = load(offsets + first), odd = {};
-        size_t a = 0;
-        for (; a + 2 <= r; a += 2) {
-            even += shift[a] * load(slopes + a * q + first);
-            odd += shift[a + 1] * load(slopes + (a + 1) * q + first);
-        }
-        if (a < r) even += shift[a] * load(slopes + a * q + first);
-        store(out + first, even + odd);
-    }
-}
-
-// The values of a row of the batch.
-void evaluate(Workspace& workspace, size_t row) {
-    const TrainJob& job = workspace.job;
-    const size_t q = workspace.n_outputs, r = job.n_search;
-    const float *base = workspace.base_values(row), *search = workspace.search(row);
-    for (size_t c = 0; c < job.n_outputs; ++c)
-        workspace.values[c] = job.parameters.base_offsets[c] + base[c];
-    if (job.n_points == 1) return;
-    for (size_t j = 0; j < job.n_blended; ++j) {
-        const float* anchor = job.anchors + workspace.near[j] * r;
-        float *shift = workspace.shift + j * r, *local = workspace.local + j * q;
-        for (size_t a = 0; a < r; ++a) shift[a] = (search[a] - anchor[a]) * job.inverse_radius;
-        evaluate_point(workspace, workspace.near[j], shift, local);
-        add(workspace.values, local, workspace.weights[j], job.n_outputs);
-    }
-}
-
-// Cross-entropy against the source's probabilities, and its derivative by the values.
-double row_loss_and_gradient(Workspace& workspace, const float* targets, float scale) {
-    const size_t q = workspace.job.n_outputs;
-    const float* v = workspace.values;
-    if (q == 1) {
-        workspace.gradient[0] = scale * (1 / (1 + expf(-v[0])) - targets[0]);
-        return log1pf(expf(-fabsf(v[0]))) + fmaxf(v[0], 0.0f) - targets[0] * v[0];
-    }
-    float most = v[0], sum = 0;
-    for (size_t c = 1; c < q; ++c) most = fmaxf(most, v[c]);
-    for (size_t c = 0; c < q; ++c) sum += workspace.gradient[c] = expf(v[c] - most);
-    const float log_sum = logf(sum) + most;
-    double loss = 0;
-    for (size_t c = 0; c < q; ++c) {
-        loss += targets[c] * (log_sum - v[c]);
-        workspace.gradient[c] = scale * (workspace.gradient[c] / sum - targets[c]);
-    }
-    return loss;
-}
-
-// Derivative of the loss by the points, through the blend weights: each score is compared with that
-// of the next point after the blended ones. With components the projection of the row is trained
-// too, and the same derivative, negated, is added to `row_gradient`.
-void add_point_gradient(Workspace& workspace, const float* search, float* row_gradient, float total,
-                        float mean_weight_gradient) {
-    const TrainJob& job = workspace.job;
-    const size_t n = job.n_blended;
-    float rest = 0;
-    for (size_t j = 0; j <= n; ++j) {
-        const float change =
-            j < n ? (workspace.weight_gradients[j] - mean_weight_gradient) / total : -rest;
-        rest += j < n ? change : 0;
-        const size_t i = workspace.near[j];
-        float* gradient = workspace.points.gradient + i * job.n_search;
-        for (size_t a = 0; a < job.n_search; ++a) {
-            const float part = change * (job.parameters.points[i * job.n_search + a] - search[a]);
-            gradient[a] -= part;
-            if (row_gradient) row_gradient[a] += part;
-        }
-    }
-}
-
-// Derivative of the loss by the projection of a row, through the local functions.
-void find_row_gradient(Workspace& workspace, float* row_gradient) {
-    const TrainJob& job = workspace.job;
-    const size_t q = workspace.n_outputs, r = job.n_search;
-    for (size_t a = 0; a < r; ++a) row_gradient[a] = 0;
-    for (size_t j = 0; j < job.n_blended; ++j) {
-        const float* slopes = workspace.slopes.values + workspace.near[j] * r * q;
-        const float scale = workspace.weights[j] * job.inverse_radius;
-        if (q == 1)
-            add(row_gradient, slopes, scale * workspace.gradient[0], r);
-        else
-            for (size_t a = 0; a < r; ++a)
-                row_gradient[a] += scale * dot(slopes + a * q, workspace.gradient, q);
-    }
-}
-
-// Add the contribution of a row to the gradients of one point's functions.
-void add_function_gradient(Workspace& workspace, size_t near, float weight) {
-    const size_t q = workspace.n_outputs, r = workspace.job.n_search, point = workspace.near[near];
-    float *slopes = workspace.slopes.gradient + point * r * q,
-          *offsets = workspace.offsets.gradient + point * q;
-    const float* shift = workspace.shift + near * r;
-    add(offsets, workspace.gradient, weight, q);
-    if (q == 1)
-        add(slopes, shift, weight * workspace.gradient[0], r);
-    else
-        for (size_t a = 0; a < r; ++a)
-            add(slopes + a * q, workspace.gradient, weight * shift[a], q);
-}
-
-// Add the contribution of a row to the gradients; those of the functions of all features are added
-// for the whole batch.
-void accumulate_gradient(Workspace& workspace, size_t row, float total) {
-    const TrainJob& job = workspace.job;
-    float* feature_gradient = workspace.feature_gradient + row * workspace.n_feature_functions;
-    for (size_t c = 0; c < job.n_outputs; ++c) {
-        feature_gradient[workspace.n_components + c] = workspace.gradient[c];
-        workspace.base_offsets.gradient[c] += workspace.gradient[c];
-    }
-    if (job.n_points == 1) return;
-    float mean_weight_gradient = 0;
-    for (size_t j = 0; j < job.n_blended; ++j) {
-        workspace.weight_gradients[j] =
-            dot(workspace.gradient, workspace.local + j * workspace.n_outputs, job.n_outputs);
-        mean_weight_gradient += workspace.weights[j] * workspace.weight_gradients[j];
-        add_function_gradient(workspace, j, workspace.weights[j]);
-    }
-    if (job.parameters.components) find_row_gradient(workspace, feature_gradient);
-    if (job.n_blended > 1 && total > min_total_for_gradient)
-        add_point_gradient(workspace, workspace.search(row),
-                           job.parameters.components ? feature_gradient : nullptr, total,
-                           mean_weight_gradient);
-}
-
-// Add the gradients of a batch; return the sum of its weighted losses.
-double batch_loss_and_gradient(Workspace& workspace, const uint32_t* order, size_t n) {
-    const TrainJob& job = workspace.job;
-    double loss = 0;
-    const bool is_local = job.n_points > 1;
-    load_batch(workspace, order, n);
-    if (is_local) pack_points(workspace);
+    const size_t q = job.n_outputs, columns = workspace.n_columns;
     for (size_t r = 0; r < n; ++r) {
-        const size_t number = order[r];
-        if (is_local && r % tile_rows == 0) scan(workspace, r, n - r);
-        if (is_local) find_nearest(workspace, r % tile_rows);
-        const float total = is_local ? find_blend_weights(workspace) : 0,
-                    weight = job.weights[number];
-        evaluate(workspace, r);
-        loss += weight * row_loss_and_gradient(workspace, job.targets + number * job.n_outputs,
-                                               weight / float(n));
-        accumulate_gradient(workspace, r, total);
+        memcpy(workspace.inputs + r * workspace.input_stride, job.rows + order[r] * job.n_features,
+               job.n_features * sizeof(float));
+        float* targets = workspace.targets + r * columns;
+        memcpy(targets, job.targets + order[r] * q, q * sizeof(float));
+        if (q == 1) targets[2] = 1 - targets[0];
     }
-    multiply_back(workspace.feature_gradient, workspace.n_feature_functions,
-                  workspace.n_components + job.n_outputs, workspace.rows, workspace.n_features, n,
-                  workspace.feature_functions.gradient);
+    if (workspace.constant > workspace.n_features) add_curved_inputs(workspace, n);
+    multiply(workspace.inputs, workspace.input_stride, n, workspace.base.values,
+             workspace.input_stride, q, workspace.n_inputs, workspace.values, columns);
+    if (workspace.is_local && job.parameters.components)
+        multiply(workspace.inputs, workspace.input_stride, n, workspace.components.values,
+                 workspace.n_features, job.n_search, workspace.n_features, workspace.projected,
+                 workspace.n_shift);
+}
+
+// ---- Nearest points ----
+
+// Half the squared distances between all points and a block of rows, one in each lane.
+void find_scores(Workspace& workspace, size_t first, size_t n) {
+    const size_t r = workspace.job.n_search, m = workspace.job.n_points;
+    const float* points = workspace.job.parameters.points;
+    for (size_t row = 0; row < block_rows; ++row) {
+        const float* search = workspace.search(first + (row < n ? row : 0));
+        for (size_t a = 0; a < r; ++a) workspace.panel[a * block_rows + row] = search[a];
+    }
+    Floats<width> squares[block_vectors] = {};
+    for (size_t a = 0; a < r; ++a)
+        for (size_t v = 0; v < block_vectors; ++v) {
+            const Floats<width> z = load<width>(workspace.panel + a * block_rows + v * width);
+            squares[v] += 0.5f * z * z;
+        }
+    for (size_t i = 0; i < m; i += tile_points) {
+        const float* point[tile_points];
+        for (size_t p = 0; p < tile_points; ++p) point[p] = points + (i + p < m ? i + p : i) * r;
+        Floats<width> sums[tile_points][block_vectors] = {};
+        for (size_t a = 0; a < r; ++a)
+            for (size_t v = 0; v < block_vectors; ++v) {
+                const Floats<width> z = load<width>(workspace.panel + a * block_rows + v * width);
+                for (size_t p = 0; p < tile_points; ++p) sums[p][v] += point[p][a] * z;
+            }
+        for (size_t p = 0; p < tile_points && i + p < m; ++p)
+            for (size_t v = 0; v < block_vectors; ++v) {
+                const Floats<width> score =
+                    squares[v] + workspace.half_squares[i + p] - sums[p][v];
+                // A NaN becomes 0 too.
+                store<width>(workspace.scores + (i + p) * block_rows + v * width,
+                             score > 0.0f ? score : Floats<width>{});
+            }
+    }
+}
+
+// The n_sorted nearest points of each row of a vector of the block, in order: keys[near][row].
+// A key is the bits of a score with the index in place of the lowest.
+void sort_points(const Workspace& workspace, size_t vector, int32_t index_mask, int32_t* keys) {
+    const size_t m = workspace.job.n_points;
+    const Integers<width> none = Integers<width>{} + INT32_MAX;
+    Integers<width> sorted[n_sorted], others[n_sorted];
+    for (size_t j = 0; j < n_sorted; ++j) sorted[j] = none;
+    for (size_t i = 0; i < m; i += n_sorted) {
+        for (size_t p = 0; p < n_sorted; ++p) {
+            others[p] = none;
+            if (i + p >= m) continue;
+            const float* scores = workspace.scores + (i + p) * block_rows + vector * width;
+            others[p] = (Integers<width>(load<width>(scores)) & ~index_mask) | int32_t(i + p);
+        }
+        keep_lowest(sorted, others);
+    }
+    memcpy(keys, sorted, sizeof sorted);
+}
+
+// The n_near nearest points of a row of the block in order, the lowest index first among equals:
+// for many neighbours or points.
+void insert_points(Workspace& workspace, size_t row, uint32_t* near) {
+    const size_t n_near = workspace.n_near;
+    float* near_scores = workspace.near_scores;
+    size_t found = 0;
+    for (size_t i = 0; i < workspace.job.n_points; ++i) {
+        const float score = workspace.scores[i * block_rows + row];
+        if (found == n_near && score >= near_scores[n_near - 1]) continue;
+        size_t place = found < n_near ? found++ : n_near - 1;
+        for (; place > 0 && near_scores[place - 1] > score; --place) {
+            near_scores[place] = near_scores[place - 1];
+            near[place] = near[place - 1];
+        }
+        near_scores[place] = score;
+        near[place] = uint32_t(i);
+    }
+}
+
+// The blend weights of the nearest points of a row, the farthest of which is moved to the end.
+void find_blend_weights(Workspace& workspace, size_t row, size_t block_row) {
+    const size_t n = workspace.job.n_blended;
+    uint32_t* near = workspace.near + row * workspace.n_near;
+    float *scores = workspace.near_scores, *weights = workspace.weights + row * workspace.n_near;
+    for (size_t j = 0; j <= n; ++j)
+        scores[j] = workspace.scores[near[j] * block_rows + block_row];
+    // Keys may have the wrong order where two scores differ in the bits of the index only.
+    for (size_t j = 0; j < n; ++j)
+        if (scores[j] > scores[n]) {
+            const float score = scores[j];
+            const uint32_t point = near[j];
+            scores[j] = scores[n], near[j] = near[n];
+            scores[n] = score, near[n] = point;
+        }
+    float total = 0;
+    for (size_t j = 0; j < n; ++j) total += scores[n] - scores[j];
+    const float inverse = 1 / total;
+    for (size_t j = 0; j < n; ++j)
+        weights[j] = total > min_total_weight ? (scores[n] - scores[j]) * inverse : 1.0f / float(n);
+    weights[n] = 0;
+    workspace.inverse_totals[row] = n > 1 && total > min_total_for_gradient ? inverse : 0;
+}
+
+// The nearest points of all rows of the batch, and their weights.
+void find_neighbours(Workspace& workspace, size_t n) {
+    const size_t r = workspace.job.n_search, m = workspace.job.n_points;
+    const size_t n_near = workspace.n_near;
+    for (size_t i = 0; i < m; ++i) {
+        const float* point = workspace.job.parameters.points + i * r;
+        float sum = 0;
+        for (size_t a = 0; a < r; ++a) sum += point[a] * point[a];
+        workspace.half_squares[i] = 0.5f * sum;
+    }
+    int32_t index_mask = 1;
+    while (size_t(index_mask) < m - 1) index_mask = 2 * index_mask + 1;
+    const bool is_keyed = n_near <= n_sorted && m <= max_keyed_points;
+    int32_t keys[n_sorted * width];
+    for (size_t first = 0; first < n; first += block_rows) {
+        find_scores(workspace, first, n - first);
+        for (size_t row = 0; row < block_rows && first + row < n; ++row) {
+            uint32_t* near = workspace.near + (first + row) * n_near;
+            if (is_keyed && row % width == 0)
+                sort_points(workspace, row / width, index_mask, keys);
+            if (is_keyed)
+                for (size_t j = 0; j < n_near; ++j)
+                    near[j] = uint32_t(keys[j * width + row % width] & index_mask);
+            else
+                insert_points(workspace, row, near);
+            find_blend_weights(workspace, first + row, row);
+        }
+    }
+}
+
+// Sort the pairs of rows and nearest points by point.
+void sort_pairs(Workspace& workspace, size_t n) {
+    const size_t n_pairs = n * workspace.n_near, m = workspace.job.n_points;
+    uint32_t* starts = workspace.starts;
+    for (size_t i = 0; i <= m; ++i) starts[i] = 0;
+    for (size_t pair = 0; pair < n_pairs; ++pair) ++starts[workspace.near[pair]];
+    uint32_t before = 0;
+    for (size_t i = 0; i <= m; ++i) {
+        const uint32_t count = starts[i];
+        starts[i] = before, before += count;
+    }
+    for (size_t row = 0, pair = 0; row < n; ++row)
+        for (size_t j = 0; j < workspace.n_near; ++j, ++pair) {
+            const uint32_t place = starts[workspace.near[pair]]++;
+            workspace.places[pair] = place;
+            workspace.pair_rows[place] = uint32_t(row);
+        }
+    // Each start has moved to the next.
+    for (size_t i = m; i > 0; --i) starts[i] = starts[i - 1];
+    starts[0] = 0;
+}
+
+// ---- Local functions; a vector has n outputs ----
+
+// The rows of the pairs of a point relative to its anchor, in units of the radius, and 1.
+void find_shifts(Workspace& workspace, size_t point) {
+    const size_t r = workspace.job.n_search, first = workspace.starts[point];
+    const float* anchor = workspace.anchors + point * workspace.n_shift;
+    const float scale = workspace.job.inverse_radius;
+    for (size_t pair = first; pair < workspace.starts[point + 1]; ++pair) {
+        const float* search = workspace.search(workspace.pair_rows[pair]);
+        float* shift = workspace.shifts + (pair - first) * workspace.n_shift;
+        for (size_t a = 0; a < r; a += width)
+            store<width>(shift + a, scale * (load<width>(search + a) - load<width>(anchor + a)));
+        shift[r] = 1;
+    }
+}
+
+// The values of a point's functions for a tile of its pairs.
+template <size_t n, size_t n_tile>
+inline void evaluate_pairs(const Workspace& workspace, const float* functions, const float* shifts,
+                           float* out) {
+    const size_t columns = workspace.n_columns, stride = workspace.n_shift;
+    for (size_t c = 0; c < columns; c += n) {
+        Floats<n> sums[n_tile] = {};
+        for (size_t a = 0; a <= workspace.job.n_search; ++a) {
+            const Floats<n> slopes = load<n>(functions + a * columns + c);
+            for (size_t p = 0; p < n_tile; ++p) sums[p] += shifts[p * stride + a] * slopes;
+        }
+        for (size_t p = 0; p < n_tile; ++p) store<n>(out + p * columns + c, sums[p]);
+    }
+}
+
+// The values of all pairs. A tile may reach past the pairs of a point: those of the next point are
+// overwritten later.
+template <size_t n>
+void evaluate_local(Workspace& workspace) {
+    const size_t r = workspace.job.n_search, columns = workspace.n_columns;
+    for (size_t i = 0; i < workspace.job.n_points; ++i) {
+        const size_t first = workspace.starts[i], n_pairs = workspace.starts[i + 1] - first;
+        find_shifts(workspace, i);
+        const float* functions = workspace.local.values + i * (r + 1) * columns;
+        for (size_t p = 0; p < n_pairs; p += n_pair_tile) {
+            const float* shifts = workspace.shifts + p * workspace.n_shift;
+            float* out = workspace.pair_values + (first + p) * columns;
+            if (n_pairs - p > n_pair_tile / 2)
+                evaluate_pairs<n, n_pair_tile>(workspace, functions, shifts, out);
+            else
+                evaluate_pairs<n, n_pair_tile / 2>(workspace, functions, shifts, out);
+        }
+    }
+}
+
+// ---- Loss ----
+
+// Add the blended local functions to the base values of a row.
+template <size_t n>
+inline void blend(const Workspace& workspace, size_t row) {
+    const size_t columns = workspace.n_columns, first = row * workspace.n_near;
+    for (size_t c = 0; c < columns; c += n) {
+        Floats<n> sum = load<n>(workspace.values + row * columns + c);
+        for (size_t j = first; j < first + workspace.job.n_blended; ++j)
+            sum += workspace.weights[j] *
+                   load<n>(workspace.pair_values + workspace.places[j] * columns + c);
+        store<n>(workspace.values + row * columns + c, sum);
+    }
+}
+
+// Cross-entropy of a row against the source's probabilities, and its gradient by the values.
+template <size_t n>
+inline float row_loss_and_gradient(const Workspace& workspace, size_t row, float scale) {
+    const size_t columns = workspace.n_columns;
+    const float *values = workspace.values + row * columns,
+                *targets = workspace.targets + row * columns;
+    float* gradient = workspace.gradient + row * columns;
+    Floats<n> most = load<n>(values), sum = {}, loss = {}, target_sum = {};
+    for (size_t c = n; c < columns; c += n) {
+        const Floats<n> next = load<n>(values + c);
+        most = next > most ? next : most;
+    }
+    most = max_of<n>(most);
+    for (size_t c = 0; c < columns; c += n) {
+        const Floats<n> below = load<n>(values + c) - most, target = load<n>(targets + c);
+        const Floats<n> power = exponential<n>(below);
+        store<n>(gradient + c, power);
+        sum += power;
+        loss -= target * below;
+        target_sum += target;
+    }
+    sum = sum_of<n>(sum);
+    const float inverse = 1 / sum[0];
+    for (size_t c = 0; c < columns; c += n)
+        store<n>(gradient + c, scale * load<n>(workspace.is_output + c) *
+                                   (inverse * load<n>(gradient + c) - load<n>(targets + c)));
+    return sum_of<n>(loss)[0] + sum_of<n>(target_sum)[0] * logf(sum[0]);
+}
+
+// Replace the values of the pairs of a row by the gradient by them; in the column of the point by
+// that by the score of the point, through the blend weights: each score is compared with that of
+// the last point.
+template <size_t n>
+inline void find_pair_gradients(const Workspace& workspace, size_t row) {
+    const size_t columns = workspace.n_columns, n_blended = workspace.job.n_blended;
+    const float *gradient = workspace.gradient + row * columns,
+                *weights = workspace.weights + row * workspace.n_near;
+    const uint32_t* places = workspace.places + row * workspace.n_near;
+    const float inverse_total = workspace.inverse_totals[row];
+    const auto by_weight = [&](size_t j) {
+        Floats<n> sum = {};
+        for (size_t c = 0; c < columns; c += n)
+            sum += load<n>(gradient + c) *
+                   load<n>(workspace.pair_values + places[j] * columns + c);
+        return sum_of<n>(sum)[0];
+    };
+    float* by_weights = workspace.near_scores;
+    float mean = 0, rest = 0;
+    for (size_t j = 0; j < n_blended; ++j)
+        mean += weights[j] * (by_weights[j] = by_weight(j));
+    for (size_t j = 0; j <= n_blended; ++j) {
+        const float change = j < n_blended ? (by_weights[j] - mean) * inverse_total : -rest;
+        float* to = workspace.pair_values + places[j] * columns;
+        for (size_t c = 0; c < columns; c += n) store<n>(to + c, weights[j] * load<n>(gradient + c));
+        to[workspace.job.n_outputs] = change;
+        rest += change;
+    }
+}
+
+// ---- Training of local functions ----
+
+// Add the gradient by the projections of the rows of a point.
+void add_projected_gradient(Workspace& workspace, size_t point) {
+    const size_t r = workspace.job.n_search, q = workspace.job.n_outputs;
+    const size_t stride = workspace.n_shift, columns = workspace.n_columns;
+    const size_t first = workspace.starts[point];
+    const float* functions = workspace.local.values + point * (r + 1) * columns;
+    const float radius = 1 / workspace.job.inverse_radius;
+    for (size_t c = 0; c <= q; ++c)
+        for (size_t a = 0; a < r; ++a)
+            workspace.transposed[c * stride + a] =
+                functions[a * columns + c] * (c < q ? workspace.job.inverse_radius : 1);
+    for (size_t pair = first; pair < workspace.starts[point + 1]; ++pair) {
+        const float *by_value = workspace.pair_values + pair * columns,
+                    *shift = workspace.shifts + (pair - first) * stride;
+        float* to = workspace.projected_gradient + workspace.pair_rows[pair] * stride;
+        for (size_t a = 0; a < r; a += width) {
+            Floats<width> sum = load<width>(to + a) - radius * by_value[q] * load<width>(shift + a);
+            for (size_t c = 0; c <= q; ++c)
+                sum += by_value[c] * load<width>(workspace.transposed + c * stride + a);
+            store<width>(to + a, sum);
+        }
+    }
+}
+
+// Sum the gradients of n_terms terms of a point's functions over its pairs, and train them.
+template <size_t n, size_t n_terms>
+inline void train_terms(const Workspace& workspace, size_t point, size_t term, size_t column,
+                        float score_sum, const AdamStep& step) {
+    const size_t columns = workspace.n_columns, r = workspace.job.n_search;
+    const size_t first = workspace.starts[point], n_pairs = workspace.starts[point + 1] - first;
+    const float *by_value = workspace.pair_values + first * columns + column,
+                *shift = workspace.shifts + term;
+    Floats<n> sums[n_terms] = {};
+    for (size_t p = 0; p < n_pairs; ++p, by_value += columns, shift += workspace.n_shift) {
+        const Floats<n> factor = load<n>(by_value);
+        for (size_t a = 0; a < n_terms; ++a) sums[a] += shift[a] * factor;
+    }
+    const Floats<n> rate = load<n>(workspace.rates + column),
+                    shrink = load<n>(workspace.shrinks + column),
+                    by_score = score_sum * load<n>(workspace.is_point + column);
+    for (size_t a = 0; a < n_terms && term + a <= r; ++a) {
+        const bool is_offset = term + a == r;
+        const ParameterGroup group =
+            workspace.local.at((point * (r + 1) + term + a) * columns + column);
+        const float* scale = is_offset ? workspace.is_output : workspace.column_scale;
+        Floats<n> gradient = sums[a] * load<n>(scale + column);
+        if (!is_offset) gradient -= by_score * load<n>(group.values);
+        step.apply<n>(group, gradient, rate, shrink);
+    }
+}
+
+// Train the points and their local functions, one point after another.
+template <size_t n>
+void train_local(Workspace& workspace, const AdamStep& step, size_t n_rows) {
+    const size_t r = workspace.job.n_search, q = workspace.job.n_outputs;
+    if (workspace.trains_components)
+        memset(workspace.projected_gradient, 0, n_rows * workspace.n_shift * sizeof(float));
+    for (size_t i = 0; i < workspace.job.n_points; ++i) {
+        find_shifts(workspace, i);
+        if (workspace.trains_components) add_projected_gradient(workspace, i);
+        float score_sum = 0;
+        for (size_t pair = workspace.starts[i]; pair < workspace.starts[i + 1]; ++pair)
+            score_sum += workspace.pair_values[pair * workspace.n_columns + q];
+        for (size_t c = 0; c < workspace.n_columns; c += n)
+            for (size_t a = 0; a <= r; a += n_pair_tile)
+                if (r + 1 - a > n_pair_tile / 2)
+                    train_terms<n, n_pair_tile>(workspace, i, a, c, score_sum, step);
+                else
+                    train_terms<n, n_pair_tile / 2>(workspace, i, a, c, score_sum, step);
+        if (workspace.rates[q] == 0) continue;
+        for (size_t a = 0; a < r; ++a)
+            workspace.job.parameters.points[i * r + a] =
+                workspace.anchors[i * workspace.n_shift + a] +
+                workspace.distance(workspace.local.values, i, a);
+    }
+}
+
+// ---- Batches ----
+
+// Set the rates of the columns: points are not shrunk, and padding is not trained.
+void set_rates(Workspace& workspace, const AdamStep& step) {
+    const TrainJob& job = workspace.job;
+    const float factor = step.rate_factor;
+    for (size_t c = 0; c < workspace.n_columns; ++c) {
+        const float rate = c < job.n_outputs    ? job.local_rate
+                           : c == job.n_outputs ? fmaxf(job.point_rate, 0)
+                                                : 0;
+        workspace.rates[c] = rate * factor * step.mean_scale;
+        workspace.shrinks[c] = c < job.n_outputs ? 1 - rate * factor * job.weight_decay : 1;
+    }
+}
+
+// Train functions of the inputs by the gradient by their values.
+void train_functions(const Workspace& workspace, const float* gradient, size_t gradient_stride,
+                     size_t n_rows, size_t n_functions, const ParameterGroup& group,
+                     size_t stride, size_t n_terms, float rate, const AdamStep& step) {
+    const Floats<width> rates = broadcast<width>(rate * step.rate_factor * step.mean_scale);
+    multiply_back(gradient, gradient_stride, n_rows, n_functions, workspace.inputs,
+                  workspace.input_stride, n_terms,
+                  [&](size_t function, size_t term, Floats<width> sum) {
+                      step.apply<width>(group.at(function * stride + term), sum, rates,
+                                        broadcast<width>(1));
+                  });
+}
+
+// Train on a batch; return the sum of its losses.
+template <size_t n>
+double train_batch(Workspace& workspace, const uint32_t* order, size_t n_rows,
+                   const AdamStep& step) {
+    const TrainJob& job = workspace.job;
+    load_batch(workspace, order, n_rows);
+    if (workspace.is_local) {
+        find_neighbours(workspace, n_rows);
+        sort_pairs(workspace, n_rows);
+        evaluate_local<n>(workspace);
+    }
+    double loss = 0;
+    for (size_t row = 0; row < n_rows; ++row) {
+        if (workspace.is_local) blend<n>(workspace, row);
+        loss += row_loss_and_gradient<n>(workspace, row, 1 / float(n_rows));
+        if (workspace.is_local) find_pair_gradients<n>(workspace, row);
+    }
+    if (workspace.is_local) {
+        set_rates(workspace, step);
+        train_local<n>(workspace, step, n_rows);
+    }
+    train_functions(workspace, workspace.gradient, workspace.n_columns, n_rows, job.n_outputs,
+                    workspace.base, workspace.input_stride, workspace.n_inputs, job.base_rate,
+                    step);
+    if (workspace.trains_components)
+        train_functions(workspace, workspace.projected_gradient, workspace.n_shift, n_rows,
+                        job.n_search, workspace.components, workspace.n_features,
+                        workspace.n_features, job.component_rate, step);
     return loss;
+}
+
+// The narrowest vectors that hold all outputs.
+auto choose_train_batch(const Workspace& workspace) {
+    if (workspace.lanes == 4) return &train_batch<4>;
+    if (workspace.lanes == 8) return &train_batch<width < 8 ? width : 8>;
+    return &train_batch<width>;
 }
 
 // Linear warm-up, then cosine decay to zero.
 inline float learning_rate_factor(double done) {
     if (done < warm_up_share) return float(done / warm_up_share);
     return float(0.5 * (1 + cos(M_PI * (done - warm_up_share) / (1 - warm_up_share))));
-}
-
-void step_all(Workspace& workspace, size_t step, size_t n_steps) {
-    const float first = float(1 - pow(beta1, double(step)));
-    const float second = float(1 - pow(beta2, double(step)));
-    const float factor = learning_rate_factor(double(step) / double(n_steps));
-    workspace.base_slopes.step(factor, first, second);
-    workspace.base_offsets.step(factor, first, second);
-    if (workspace.job.n_points == 1) return;
-    workspace.slopes.step(factor, first, second);
-    workspace.offsets.step(factor, first, second);
-    if (workspace.points.rate > 0) workspace.points.step(factor, first, second);
-    if (workspace.job.parameters.components) workspace.components.step(factor, first, second);
 }
 
 void shuffle(uint32_t* order, size_t n, Random& random) {
@@ -293,37 +542,43 @@ void shuffle(uint32_t* order, size_t n, Random& random) {
 }
 
 double train(const TrainJob& job, float* memory, uint32_t* order) {
-    Workspace workspace(job, memory);
+    Workspace workspace(job, memory, false);
     Random random(job.seed);
     workspace.read_parameters();
-    const size_t steps_per_epoch = (job.n_rows + job.n_batch - 1) / job.n_batch;
-    double loss = 0, weight = 0;
-    for (size_t i = 0; i < job.n_rows; ++i) order[i] = uint32_t(i), weight += job.weights[i];
-    for (size_t epoch = 0, step = 0; epoch < job.n_epochs; ++epoch) {
-        shuffle(order, job.n_rows, random);
-        loss = 0;
-        for (size_t first = 0; first < job.n_rows; first += job.n_batch) {
-            const size_t left = job.n_rows - first;
-            loss += batch_loss_and_gradient(workspace, order + first,
-                                            left < job.n_batch ? left : job.n_batch);
-            step_all(workspace, ++step, steps_per_epoch * job.n_epochs);
-        }
+    const auto batch = choose_train_batch(workspace);
+    const size_t n = job.n_rows, steps_per_epoch = (n + job.n_batch - 1) / job.n_batch;
+    const size_t n_steps = job.n_samples / n * steps_per_epoch +
+                           (job.n_samples % n + job.n_batch - 1) / job.n_batch;
+    double loss = 0, n_counted = 0;
+    for (size_t i = 0; i < n; ++i) order[i] = uint32_t(i);
+    for (size_t step = 0; step < n_steps; ++step) {
+        const size_t first = step % steps_per_epoch * job.n_batch, left = n - first;
+        if (first == 0) shuffle(order, n, random);
+        AdamStep adam;
+        adam.mean_scale = float(1 / (1 - pow(adam.beta1, double(step + 1))));
+        adam.square_scale = float(1 / (1 - pow(adam.beta2, double(step + 1))));
+        adam.rate_factor = learning_rate_factor(double(step + 1) / double(n_steps));
+        const size_t n_rows = left < job.n_batch ? left : job.n_batch;
+        const double batch_loss = batch(workspace, order + first, n_rows, adam);
+        if (double(step + 1) <= (1 - loss_share) * double(n_steps)) continue;
+        loss += batch_loss, n_counted += double(n_rows);
     }
     workspace.write_parameters();
-    return loss / weight;
+    return loss / n_counted;
 }
 
 double loss_and_gradient(const TrainJob& job, const TrainParameters& gradient, float* memory,
                          uint32_t* order) {
-    Workspace workspace(job, memory);
+    Workspace workspace(job, memory, true);
     workspace.read_parameters();
     for (size_t i = 0; i < job.n_batch; ++i) order[i] = uint32_t(i);
-    const double loss = batch_loss_and_gradient(workspace, order, job.n_batch);
+    const double loss = choose_train_batch(workspace)(workspace, order, job.n_batch,
+                                                      AdamStep::gradient_only());
     workspace.write_gradient(gradient);
     return loss / double(job.n_batch);
 }
 
-size_t workspace_size(const TrainJob& job) { return Workspace(job, nullptr).size; }
+size_t workspace_size(const TrainJob& job) { return Workspace(job, nullptr, true).size; }
 
 }  // namespace
 

@@ -1,264 +1,241 @@
-// Parameters, gradients, scratch memory and matrix products of the trainer.
-//
-// Never included together with simd.hpp: the trainer is compiled with other floating-point flags
-// and has vector types of its own.
+// Parameters and scratch memory of the trainer.
 #pragma once
-#include <math.h>
-#include <string.h>
-
+#include "trainer_products.hpp"
 #include "types.hpp"
 
 namespace limes {
 namespace {
 
-constexpr size_t vector_width = 8;  // floats of a vector; narrower processors use two for one
-// Shape of a tile of a matrix product.
-constexpr size_t tile_rows = 4, tile_vectors = 2, tile_columns = tile_vectors * vector_width;
-// Decay rates of Adam's two averages and its epsilon (Kingma & Ba 2015). The paper's second rate is
-// 0.999; 0.99 averages over about 100 steps. Not measured.
-constexpr float beta1 = 0.9f, beta2 = 0.99f, epsilon = 1e-8f;
-
-// Parameters with the gradient of a batch and Adam's two averages.
+// Parameters with Adam's two averages.
 struct ParameterGroup {
-    float *values, *gradient, *mean, *square;
-    size_t size;
-    float rate, weight_decay;
-    // `first`, `second`: Adam's bias corrections.
-    void step(float rate_factor, float first, float second) {
-        const float step_size = rate * rate_factor / first, scale = 1 / second;
-        const float shrink = 1 - rate * rate_factor * weight_decay;
-        for (size_t i = 0; i < size; ++i) {
-            const float g = gradient[i];
-            mean[i] = beta1 * mean[i] + (1 - beta1) * g;
-            square[i] = beta2 * square[i] + (1 - beta2) * g * g;
-            values[i] =
-                shrink * values[i] - step_size * mean[i] / (sqrtf(square[i] * scale) + epsilon);
-            gradient[i] = 0;
-        }
-    }
-    // A part of the parameters, with its own rate.
-    ParameterGroup part(size_t first, size_t n, float other_rate) const {
-        return {values + first, gradient + first, mean + first, square + first, n,
-                other_rate,     weight_decay};
+    float *values, *mean, *square;
+
+    ParameterGroup at(size_t place) const {
+        return {values + place, mean + place, square + place};
     }
 };
 
-// The functions of all features (components, then base slopes) are one matrix, since all are
-// multiplied with the same rows. Outputs are the innermost dimension of local functions, padded, so
-// that the functions of a point are contiguous.
+// A step of Adam (Kingma & Ba 2015). The paper's second rate of decay is 0.999; 0.99 averages over
+// about 100 steps. Not measured.
+struct AdamStep {
+    float beta1 = 0.9f, beta2 = 0.99f;
+    float mean_scale = 1, square_scale = 1;  // bias corrections
+    float rate_factor = 0;                   // of the schedule
+
+    // A step that only leaves the gradient in the place of the first average.
+    static AdamStep gradient_only() {
+        AdamStep step;
+        step.beta1 = 0;
+        return step;
+    }
+
+    template <size_t n>
+    inline void apply(const ParameterGroup& group, Floats<n> gradient, Floats<n> rate,
+                      Floats<n> shrink) const {
+        const Floats<n> mean = beta1 * load<n>(group.mean) + (1 - beta1) * gradient;
+        const Floats<n> square =
+            beta2 * load<n>(group.square) + (1 - beta2) * gradient * gradient;
+        // Adam's epsilon of 1e-8, under the root.
+        const Floats<n> inverse = inverse_root<n>(square * square_scale + 1e-16f);
+        store<n>(group.mean, mean);
+        store<n>(group.square, square);
+        store<n>(group.values, shrink * load<n>(group.values) - rate * mean * inverse);
+    }
+};
+
+// Column n_outputs of the local functions of a point is its distance from its anchor, so that both
+// are trained in one pass; the last term of a local function is its offset.
 struct Workspace {
     const TrainJob& job;
     float* memory;  // zero; null: only the size is computed
     size_t size = 0;
-    size_t n_features, n_outputs, n_near;  // padded, padded, and one more than are blended
-    size_t n_components, n_feature_functions, n_points;  // components; with base functions; padded
-    ParameterGroup slopes, offsets, points, feature_functions, components, base_slopes,
-        base_offsets;
-    float* rows;              // [row of the batch][feature], zero-padded
-    float* feature_panel;     // [feature][feature function]
-    float* feature_values;    // [row of the batch][feature function]: projection and base values
-    float* feature_gradient;  // [row of the batch][feature function]: of the loss
-    float *point_panel, *biases;  // [search][point], negated; half the points' squared lengths
-    float *scores, *lowest;       // [tile_rows][point], [tile_rows][tile_columns of points]
-    float *near_scores, *weights,
-        *weight_gradients;    // [near]: scores, blend weights, derivatives by them
-    float *local, *values;    // [near][output], [output]
-    float *gradient, *shift;  // [output]: derivative of the loss by the values; [near][search]
-    uint32_t* near;
+    bool is_local, trains_components;
+    size_t n_features;         // padded: where the curved inputs begin
+    size_t constant, n_inputs, input_stride;  // the input that is always 1; all inputs, padded
+    size_t n_near;             // one more than are blended
+    size_t lanes, n_columns;   // of a vector of outputs; outputs and the point, padded
+    size_t n_shift;            // terms of a local function, padded
+    size_t n_terms;            // terms of the curved inputs, padded
+    ParameterGroup base, components, local;  // [output][input], [search][feature],
+                                             // [point][term][column]
+    float* inputs;             // [row of the batch][input]: features, curved inputs, 1
+    float *centred, *terms;    // [row of the batch][feature], [term]: of the curved inputs
+    float *center, *directions, *means, *inverse_deviations;  // of the curved inputs, padded
+    float *targets, *values, *gradient;  // [row of the batch][column]; the gradient by the values
+    float *is_output, *is_point, *column_scale;  // [column]: 1 or 0; of the gradient
+    float *rates, *shrinks;    // [column]: of a step of Adam
+    float *anchors, *half_squares;   // [point][shift], [point]
+    float *projected, *projected_gradient;   // [row of the batch][shift]: with components
+    float *panel, *scores;     // [search][row of a block], [point][row of a block]
+    float *weights, *inverse_totals;  // [row of the batch][near], [row of the batch]
+    float *pair_values, *shifts, *transposed;  // [pair][column], [pair of a point][shift],
+                                               // [column][shift]
+    float* near_scores;        // [near]
+    uint32_t *near, *places;   // [row of the batch][near]: point, number of the pair
+    uint32_t *pair_rows, *starts;  // [pair]: row of the batch; [point + 1]: first pair
 
-    Workspace(const TrainJob& j, float* zeros) : job(j), memory(zeros) {
-        const size_t r = j.n_search;
-        n_features = round_up(j.n_features, tile_columns);
-        n_outputs = j.n_outputs == 1 ? 1 : round_up(j.n_outputs, vector_width);
-        n_near = j.n_points > 1 ? j.n_blended + 1 : 1;
-        n_components = j.parameters.components ? r : 0;
-        n_feature_functions = round_up(n_components + j.n_outputs, tile_columns);
-        n_points = round_up(j.n_points, tile_columns);
+    Workspace(const TrainJob& j, float* zeros, bool is_test) : job(j), memory(zeros) {
+        const size_t r = j.n_search, q = j.n_outputs, e = j.curved.n_inputs();
+        is_local = j.n_points > 1;
+        trains_components =
+            is_local && j.parameters.components && (j.component_rate != 0 || is_test);
+        n_features = round_up(j.n_features, width);
+        constant = n_features + e;
+        n_inputs = round_up(constant + 1, width);
+        // Curved inputs are written in vectors that may reach past the last. Rows that lie a
+        // multiple of a page apart would share the sets of a cache.
+        input_stride = e ? round_up(constant + width, width) : n_inputs;
+        if (input_stride % 128 == 0) input_stride += width;
+        n_near = j.n_blended + 1;
+        lanes = q < 4 || width == 4 ? 4 : q < 8 || width == 8 ? 8 : width;
+        n_columns = round_up(q + 1, lanes);
+        n_shift = round_up(r + 1, width < 8 ? 8 : width);
+        n_terms = e ? round_up(j.curved.n_terms, width) + width : 0;
+        if (zeros) memory += (64 - reinterpret_cast<uintptr_t>(zeros) % 64) % 64 / sizeof(float);
         allocate_parameters();
-        rows = allocate(j.n_batch * n_features);
-        feature_panel = allocate(n_features * n_feature_functions);
-        feature_values = allocate((j.n_batch + tile_rows) * n_feature_functions);
-        feature_gradient = allocate(j.n_batch * n_feature_functions);
-        point_panel = allocate(r * n_points);
-        biases = allocate(n_points);
-        scores = allocate(tile_rows * n_points);
-        lowest = allocate(tile_rows * n_points / tile_columns);
-        near_scores = allocate(n_near);
-        weights = allocate(n_near);
-        weight_gradients = allocate(n_near);
-        local = allocate(n_near * n_outputs);
-        values = allocate(n_outputs);
-        gradient = allocate(n_outputs);
-        shift = allocate(n_near * r);
-        near = reinterpret_cast<uint32_t*>(allocate(n_near));
+        allocate_batch();
+        if (is_local) allocate_search();
+        size += 64 / sizeof(float);
     }
 
     // The terms of the search of a row: its projection, or the row itself.
     const float* search(size_t row) const {
-        return n_components ? feature_values + row * n_feature_functions : rows + row * n_features;
-    }
-    float* base_values(size_t row) const {
-        return feature_values + row * n_feature_functions + n_components;
+        return job.parameters.components ? projected + row * n_shift : inputs + row * input_stride;
     }
 
     void read_parameters() {
-        each_function(&ParameterGroup::values, job.parameters,
-                      [](float& own, float& given) { own = given; });
+        each_parameter(&ParameterGroup::values, job.parameters,
+                       [](float& own, float& given) { own = given; });
+        const size_t r = job.n_search;
+        for (size_t i = 0; is_local && i < job.n_points; ++i) {
+            memcpy(anchors + i * n_shift, job.anchors + i * r, r * sizeof(float));
+            for (size_t a = 0; a < r; ++a)
+                distance(local.values, i, a) = job.parameters.points[i * r + a] -
+                                               job.anchors[i * r + a];
+        }
+        fill_constants();
     }
     void write_parameters() {
-        each_function(&ParameterGroup::values, job.parameters,
-                      [](float& own, float& given) { given = own; });
+        each_parameter(&ParameterGroup::values, job.parameters,
+                       [](float& own, float& given) { given = own; });
     }
+    // The gradient after a step of AdamStep::gradient_only().
     void write_gradient(const TrainParameters& to) {
-        each_function(&ParameterGroup::gradient, to, [](float& own, float& given) { given = own; });
-        memcpy(to.points, points.gradient, points.size * sizeof(float));
-        memcpy(to.base_offsets, base_offsets.gradient, base_offsets.size * sizeof(float));
+        each_parameter(&ParameterGroup::mean, to, [](float& own, float& given) { given = own; });
+        for (size_t i = 0; i < job.n_points; ++i)
+            for (size_t a = 0; a < job.n_search; ++a)
+                to.points[i * job.n_search + a] = is_local ? distance(local.mean, i, a) : 0;
+        const size_t n_local = job.n_outputs * job.n_points;
+        if (is_local) return;
+        memset(to.slopes, 0, n_local * job.n_search * sizeof(float));
+        memset(to.offsets, 0, n_local * sizeof(float));
+        if (to.components)
+            memset(to.components, 0, job.n_search * job.n_features * sizeof(float));
+    }
+    // A number of the column of a point.
+    float& distance(float* array, size_t point, size_t term) const {
+        return array[(point * (job.n_search + 1) + term) * n_columns + job.n_outputs];
     }
 
 private:
-    void allocate_parameters() {
-        const size_t r = job.n_search, m = job.n_points;
-        slopes =
-            group(allocate(m * r * n_outputs), m * r * n_outputs, job.local_rate, job.weight_decay);
-        offsets = group(allocate(m * n_outputs), m * n_outputs, job.local_rate, job.weight_decay);
-        points = group(job.parameters.points, m * r, job.point_rate, 0);
-        base_offsets = group(job.parameters.base_offsets, job.n_outputs, job.base_rate, 0);
-        const size_t n = n_feature_functions * n_features, split = n_components * n_features;
-        feature_functions = group(allocate(n), n, 0, 0);
-        if (!memory) return;
-        components = feature_functions.part(0, split, job.component_rate);
-        base_slopes = feature_functions.part(split, job.n_outputs * n_features, job.base_rate);
-    }
     float* allocate(size_t n) {
         float* start = memory ? memory + size : nullptr;
-        size += round_up(n, tile_columns);
+        size += round_up(n, 64 / sizeof(float));
         return start;
     }
-    ParameterGroup group(float* parameters, size_t n, float rate, float weight_decay) {
-        float *gradient = allocate(n), *mean = allocate(n), *square = allocate(n);
-        return {parameters, gradient, mean, square, n, rate, weight_decay};
+    uint32_t* allocate_indices(size_t n) { return reinterpret_cast<uint32_t*>(allocate(n)); }
+    ParameterGroup group(size_t n) { return {allocate(n), allocate(n), allocate(n)}; }
+
+    void allocate_parameters() {
+        base = group(job.n_outputs * input_stride);
+        if (!is_local) return;
+        local = group(job.n_points * (job.n_search + 1) * n_columns);
+        if (job.parameters.components) components = group(job.n_search * n_features);
     }
-    // Visit every number of the workspace's own copies (all but points and base offsets, which are
-    // used in place) together with its place in the arrays of the caller.
+    void allocate_batch() {
+        const size_t n = job.n_batch;
+        inputs = allocate(n * input_stride);
+        targets = allocate(n * n_columns);
+        values = allocate(n * n_columns);
+        gradient = allocate(n * n_columns);
+        is_output = allocate(n_columns);
+        is_point = allocate(n_columns);
+        column_scale = allocate(n_columns);
+        rates = allocate(n_columns);
+        shrinks = allocate(n_columns);
+        if (constant == n_features) return;
+        centred = allocate(n * n_features);
+        terms = allocate(n * n_terms);
+        center = allocate(n_features);
+        directions = allocate(job.curved.directions ? job.curved.n_terms * n_features : 0);
+        means = allocate(n_inputs);
+        inverse_deviations = allocate(n_inputs);
+    }
+    void allocate_search() {
+        const size_t n = job.n_batch, m = job.n_points;
+        anchors = allocate(m * n_shift);
+        half_squares = allocate(m);
+        projected = allocate(job.parameters.components ? n * n_shift : 0);
+        projected_gradient = allocate(trains_components ? n * n_shift : 0);
+        panel = allocate(job.n_search * block_rows);
+        scores = allocate(m * block_rows);
+        weights = allocate(n * n_near);
+        inverse_totals = allocate(n);
+        pair_values = allocate((n * n_near + n_pair_tile) * n_columns);
+        shifts = allocate((n + n_pair_tile) * n_shift);
+        transposed = allocate(trains_components ? (job.n_outputs + 1) * n_shift : 0);
+        near_scores = allocate(n_near);
+        near = allocate_indices(n * n_near);
+        places = allocate_indices(n * n_near);
+        pair_rows = allocate_indices(n * n_near);
+        starts = allocate_indices(m + 1);
+    }
+    void fill_constants() {
+        const size_t n = job.n_batch, q = job.n_outputs;
+        for (size_t r = 0; r < n; ++r) {
+            inputs[r * input_stride + constant] = 1;
+            for (size_t c = q; c < n_columns; ++c) values[r * n_columns + c] = -1e30f;
+            // One output is the logit against a second one that is 0. It lies after the column of
+            // the point.
+            if (q == 1) values[r * n_columns + 2] = 0;
+        }
+        for (size_t c = 0; c < q; ++c) is_output[c] = column_scale[c] = 1;
+        is_point[q] = 1;
+        column_scale[q] = 1 / job.inverse_radius;
+        if (constant == n_features) return;
+        const CurvedInputs& curved = job.curved;
+        memcpy(center, curved.center, job.n_features * sizeof(float));
+        for (size_t t = 0; curved.directions && t < curved.n_terms; ++t)
+            memcpy(directions + t * n_features, curved.directions + t * job.n_features,
+                   job.n_features * sizeof(float));
+        memcpy(means, curved.means, curved.n_inputs() * sizeof(float));
+        memcpy(inverse_deviations, curved.inverse_deviations, curved.n_inputs() * sizeof(float));
+    }
+    // Visit the number of each parameter but the points, together with its place in the arrays of
+    // the caller.
     template <class Visit>
-    void each_function(float* ParameterGroup::* array, const TrainParameters& given, Visit visit) {
+    void each_parameter(float* ParameterGroup::* array, const TrainParameters& given, Visit visit) {
         const size_t q = job.n_outputs, r = job.n_search, d = job.n_features;
-        for (size_t a = 0; a < n_components; ++a)
+        const size_t n_given = d + job.curved.n_inputs();
+        for (size_t c = 0; c < q; ++c) {
+            float* own = base.*array + c * input_stride;
+            for (size_t k = 0; k < n_given; ++k)
+                visit(own[k < d ? k : n_features + k - d], given.base_slopes[c * n_given + k]);
+            visit(own[constant], given.base_offsets[c]);
+        }
+        if (!is_local) return;
+        for (size_t a = 0; job.parameters.components && a < r; ++a)
             for (size_t k = 0; k < d; ++k)
                 visit((components.*array)[a * n_features + k], given.components[a * d + k]);
-        for (size_t c = 0; c < q; ++c)
-            for (size_t k = 0; k < d; ++k)
-                visit((base_slopes.*array)[c * n_features + k], given.base_slopes[c * d + k]);
         for (size_t i = 0; i < job.n_points; ++i)
             for (size_t c = 0; c < q; ++c) {
+                float* own = local.*array + i * (r + 1) * n_columns + c;
                 for (size_t a = 0; a < r; ++a)
-                    visit((slopes.*array)[(i * r + a) * n_outputs + c],
-                          given.slopes[(i * q + c) * r + a]);
-                visit((offsets.*array)[i * n_outputs + c], given.offsets[i * q + c]);
+                    visit(own[a * n_columns], given.slopes[(i * q + c) * r + a]);
+                visit(own[r * n_columns], given.offsets[i * q + c]);
             }
     }
 };
-
-typedef float Vector
-    __attribute__((vector_size(vector_width * sizeof(float)), aligned(4), may_alias));
-
-inline Vector load(const float* from) { return *reinterpret_cast<const Vector*>(from); }
-inline void store(float* to, Vector vector) { *reinterpret_cast<Vector*>(to) = vector; }
-
-inline float sum_of(Vector a) {
-    float sum = 0;
-    for (size_t i = 0; i < vector_width; ++i) sum += a[i];
-    return sum;
-}
-
-inline float min_of(Vector a) {
-    float least = a[0];
-    for (size_t i = 1; i < vector_width; ++i) least = a[i] < least ? a[i] : least;
-    return least;
-}
-
-inline float dot(const float* a, const float* b, size_t n) {
-    Vector even = {}, odd = {};
-    size_t i = 0;
-    for (; i + 2 * vector_width <= n; i += 2 * vector_width) {
-        even += load(a + i) * load(b + i);
-        odd += load(a + i + vector_width) * load(b + i + vector_width);
-    }
-    for (; i + vector_width <= n; i += vector_width) even += load(a + i) * load(b + i);
-    float sum = sum_of(even + odd);
-    for (; i < n; ++i) sum += a[i] * b[i];
-    return sum;
-}
-
-inline void add(float* to, const float* from, float scale, size_t n) {
-    size_t i = 0;
-    for (; i + vector_width <= n; i += vector_width)
-        store(to + i, load(to + i) + scale * load(from + i));
-    for (; i < n; ++i) to[i] += scale * from[i];
-}
-
-// A tile of sums, small enough for the registers.
-struct Tile {
-    Vector sums[tile_rows][tile_vectors];
-
-    inline void start(const float* from) {
-        for (size_t r = 0; r < tile_rows; ++r)
-            for (size_t v = 0; v < tile_vectors; ++v)
-                sums[r][v] = from ? load(from + v * vector_width) : Vector{};
-    }
-    // Add the product of one number of each row with the same columns.
-    inline void add(const float (&factors)[tile_rows], const float* columns) {
-        Vector column[tile_vectors];
-        for (size_t v = 0; v < tile_vectors; ++v) column[v] = load(columns + v * vector_width);
-        for (size_t r = 0; r < tile_rows; ++r)
-            for (size_t v = 0; v < tile_vectors; ++v) sums[r][v] += factors[r] * column[v];
-    }
-};
-
-// out[row][column] = start[column] + sum over terms of row[term] panel[term][column], for rows that
-// lie `stride` apart; `start` may be null. Fewer rows than tile_rows repeat the first.
-inline void multiply(const float* rows, size_t stride, size_t n_rows, size_t n_terms,
-                     const float* panel, size_t n_columns, const float* start, float* out) {
-    const float* row[tile_rows];
-    for (size_t r = 0; r < tile_rows; ++r) row[r] = rows + (r < n_rows ? r : 0) * stride;
-    for (size_t first = 0; first < n_columns; first += tile_columns) {
-        Tile tile;
-        tile.start(start ? start + first : nullptr);
-        for (size_t k = 0; k < n_terms; ++k)
-            tile.add({row[0][k], row[1][k], row[2][k], row[3][k]}, panel + k * n_columns + first);
-        for (size_t r = 0; r < tile_rows; ++r)
-            for (size_t v = 0; v < tile_vectors; ++v)
-                store(out + r * n_columns + first + v * vector_width, tile.sums[r][v]);
-    }
-}
-
-// gradient[column][feature] += sum over rows of by_column[row][column] row[feature], for the first
-// n_columns, whose number is rounded up to tile_rows.
-inline void multiply_back(const float* by_column, size_t stride, size_t n_columns,
-                          const float* rows, size_t n_features, size_t n_rows, float* gradient) {
-    for (size_t first = 0; first < n_features; first += tile_columns)
-        for (size_t c = 0; c < n_columns; c += tile_rows) {
-            Tile tile;
-            tile.start(nullptr);
-            for (size_t r = 0; r < n_rows; ++r) {
-                const float* by = by_column + r * stride + c;
-                tile.add({by[0], by[1], by[2], by[3]}, rows + r * n_features + first);
-            }
-            for (size_t s = 0; s < tile_rows; ++s)
-                for (size_t v = 0; v < tile_vectors; ++v) {
-                    float* to = gradient + (c + s) * n_features + first + v * vector_width;
-                    store(to, load(to) + tile.sums[s][v]);
-                }
-        }
-}
-
-// Transpose [column][term] to [term][column], times `sign`.
-inline void transpose(const float* from, size_t stride, size_t n_columns, size_t n_terms,
-                      float sign, float* panel, size_t panel_width) {
-    for (size_t i = 0; i < n_columns; ++i)
-        for (size_t k = 0; k < n_terms; ++k)
-            panel[k * panel_width + i] = sign * from[i * stride + k];
-}
 
 }  // namespace
 }  // namespace limes

@@ -272,18 +272,42 @@ struct ExactKernels {
 
 // ---- Training ----
 
-// Parameters of a map in training, or their gradients. The value of output c at a row x is
-//   base_offsets[c] + base_slopes[c] . x + sum_j w_j local_jc(z),
+// Further inputs of the base function, computed from the features x of each row. With
+//   v = directions @ (x - center), or scale * (x - center) without directions,
+//   u = 1 / (1 + decay mean(v^2))^2,
+// they are u and u v_i (envelope), also u v_i^2 (diagonal), or also u v_i v_j with i <= j, in the
+// order of i (quadratic); each less its mean and times its inverse deviation.
+enum class BaseShape { linear, envelope, diagonal, quadratic };
+
+struct CurvedInputs {
+    BaseShape shape;
+    size_t n_terms;           // of v: n_features without directions
+    const float* center;      // [n_features]
+    const float* directions;  // [n_terms][n_features], or null
+    const float *means, *inverse_deviations;  // [input]
+    float scale, decay;
+
+    size_t n_inputs() const {
+        if (shape == BaseShape::linear) return 0;
+        if (shape == BaseShape::envelope) return 1 + n_terms;
+        if (shape == BaseShape::diagonal) return 1 + 2 * n_terms;
+        return 1 + n_terms + n_terms * (n_terms + 1) / 2;
+    }
+};
+
+// Parameters of a map in training, or their gradients. The value of output c at a row x with
+// the curved inputs e(x) is
+//   base_offsets[c] + base_slopes[c] . [x, e(x)] + sum_j w_j local_jc(z),
 //   local_jc(z) = offsets[j][c] + slopes[j][c] . (z - anchor_j) / radius,
 // over the n_blended points nearest to z, with the weights w_j of a blend. A map of a single point
-// has no local function. z is x itself or, with
-// components, the projection components @ x; components are trained too.
+// has no local function. z is x itself or, with components, the projection components @ x;
+// components are trained too.
 struct TrainParameters {
     float* components;    // [n_search][n_features], or null
     float* points;        // [point][n_search]
     float* slopes;        // [point][output][n_search]
     float* offsets;       // [point][output]
-    float* base_slopes;   // [output][n_features]
+    float* base_slopes;   // [output][n_features + curved inputs]
     float* base_offsets;  // [output]
 };
 
@@ -291,11 +315,12 @@ struct TrainJob {
     size_t n_rows, n_features, n_search, n_outputs, n_points, n_blended;
     const float* rows;     // [row][n_features]
     const float* targets;  // [row][n_outputs]: probabilities
-    const float* weights;  // [row]
     const float* anchors;  // [point][n_search]
     float inverse_radius;
+    CurvedInputs curved;
     TrainParameters parameters;
-    size_t n_epochs, n_batch;
+    size_t n_samples;  // over all epochs; rounded up to whole batches
+    size_t n_batch;    // at most n_rows
     float local_rate, point_rate, base_rate, component_rate, weight_decay;
     uint64_t seed;
 };
@@ -303,10 +328,10 @@ struct TrainJob {
 struct Trainer {
     // Size of the workspace in float; it must be zero.
     size_t (*workspace_size)(const TrainJob&);
-    // Train in place; return the mean loss of the last epoch. `order` has n_rows elements.
+    // Train in place; return the mean loss over the last tenth of the batches. `order` has n_rows
+    // elements.
     double (*train)(const TrainJob&, float* workspace, uint32_t* order);
-    // The weighted loss of the first n_batch rows, divided by n_batch, and its gradient; the
-    // parameters are not changed.
+    // The mean loss of the first n_batch rows, and its gradient; the parameters are not changed.
     double (*loss_and_gradient)(const TrainJob&, const TrainParameters& gradient, float* workspace,
                                 uint32_t* order);
 };

@@ -55,9 +55,8 @@ def test_training_the_points_lowers_the_loss():
                 start,
                 transfer_set.rows,
                 transfer_set.probabilities,
-                weights=np.ones(len(transfer_set.rows), np.float32),
                 blend=3,
-                n_epochs=6,
+                n_samples=6 * len(transfer_set.rows),
                 n_batch=256,
                 rates=(0.02, point_rate, 0.005, 0.0),
                 decay=0.01,
@@ -81,10 +80,9 @@ def test_training_turns_components_to_where_the_border_bends():
             radius=1.0,
             components=random_components,
         )
-        options = {"blend": 4, "n_epochs": 40, "n_batch": 128, "decay": 0.0, "seed": 1}
+        options = {"blend": 4, "n_samples": 160_000, "n_batch": 128, "decay": 0.0, "seed": 1}
         rates = (0.02, 0.01, 0.005, component_rate)
-        weights = np.ones(len(rows), np.float32)
-        losses.append(train(start, rows, probabilities, weights=weights, rates=rates, **options))
+        losses.append(train(start, rows, probabilities, rates=rates, **options))
     assert losses[1] < 0.5 * losses[0]
     # Four features that the border does not depend on are left out of the search.
     assert np.square(start.components[:, 2:]).sum() < 0.1 * np.square(start.components).sum()
@@ -95,11 +93,9 @@ def test_the_trainer_refuses_components_that_do_not_fit():
         np.zeros((4, 2)), n_features=3, n_outputs=1, radius=1.0, components=np.zeros((2, 4))
     )
     rows, probabilities = np.zeros((10, 3), np.float32), np.zeros((10, 1), np.float32)
-    options = {"blend": 2, "n_epochs": 1, "n_batch": 4, "decay": 0.0, "seed": 0}
+    options = {"blend": 2, "n_samples": 10, "n_batch": 4, "decay": 0.0, "seed": 0}
     with pytest.raises(ValueError, match="components"):
-        train(
-            start, rows, probabilities, weights=np.ones(10, np.float32), rates=(0.1,) * 4, **options
-        )
+        train(start, rows, probabilities, rates=(0.1,) * 4, **options)
 
 
 @pytest.mark.parametrize(
@@ -107,9 +103,9 @@ def test_the_trainer_refuses_components_that_do_not_fit():
     [
         {"targets": np.zeros((9, 1), np.float32)},
         {"targets": np.zeros((10, 1))},
-        {"weights": np.zeros(3, np.float32)},
         {"rows": np.zeros((10, 3), np.float32)},
         {"n_batch": 0},
+        {"n_samples": 0},
     ],
 )
 def test_the_trainer_refuses_arrays_that_do_not_fit(wrong):
@@ -117,9 +113,8 @@ def test_the_trainer_refuses_arrays_that_do_not_fit(wrong):
     good = {
         "rows": np.zeros((10, 2), np.float32),
         "targets": np.zeros((10, 1), np.float32),
-        "weights": np.ones(10, np.float32),
         "blend": 2,
-        "n_epochs": 1,
+        "n_samples": 10,
         "n_batch": 4,
         "rates": (0.1, 0.1, 0.1, 0.1),
         "decay": 0.0,
