@@ -25,7 +25,7 @@ class Problem:
         shape=None,
         n_directions=None,
         n_rows=21,
-        seed=0,
+        seed=1,
     ):
         rng = np.random.default_rng(seed)
 
