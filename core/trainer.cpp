@@ -114,7 +114,8 @@ void find_scores(Workspace& workspace, size_t first, size_t n) {
     const size_t r = workspace.job.n_search, m = workspace.job.n_points;
     const float* points = workspace.job.parameters.points;
     for (size_t row = 0; row < block_rows; ++row) {
-        const float* search = workspace.search(first + (row < n ? row : 0));
+        const float* search =
+            workspace.search() + (first + (row < n ? row : 0)) * workspace.search_stride();
         for (size_t a = 0; a < r; ++a) workspace.panel[a * block_rows + row] = search[a];
     }
     Floats<width> squares[block_vectors] = {};
@@ -261,50 +262,69 @@ void sort_pairs(Workspace& workspace, size_t n) {
 
 // The rows of the pairs of a point relative to its anchor, in units of the radius, and 1.
 void find_shifts(Workspace& workspace, size_t point) {
-    const size_t r = workspace.job.n_search, first = workspace.starts[point];
-    const float* anchor = workspace.anchors + point * workspace.n_shift;
+    const size_t r = workspace.job.n_search, stride = workspace.search_stride();
+    const float *anchor = workspace.anchors + point * workspace.n_shift,
+                *search = workspace.search();
     const float scale = workspace.job.inverse_radius;
-    for (size_t pair = first; pair < workspace.starts[point + 1]; ++pair) {
-        const float* search = workspace.search(workspace.pair_rows[pair]);
-        float* shift = workspace.shifts + (pair - first) * workspace.n_shift;
+    const size_t n_pairs = workspace.starts[point + 1] - workspace.starts[point];
+    const uint32_t* rows = workspace.pair_rows + workspace.starts[point];
+    float* shift = workspace.shifts;
+    for (size_t pair = 0; pair < n_pairs; ++pair, shift += workspace.n_shift) {
+        const float* row = search + rows[pair] * stride;
         for (size_t a = 0; a < r; a += width)
-            store<width>(shift + a, scale * (load<width>(search + a) - load<width>(anchor + a)));
+            store<width>(shift + a, scale * (load<width>(row + a) - load<width>(anchor + a)));
         shift[r] = 1;
     }
 }
 
-// The values of a point's functions for a tile of its pairs.
-template <size_t n, size_t n_tile>
-inline void evaluate_pairs(const Workspace& workspace, const float* functions, const float* shifts,
-                           float* out) {
+// The values of n_vectors of a point's functions for a tile of its pairs.
+template <size_t n, size_t n_vectors, size_t n_tile>
+inline void evaluate_tile(const Workspace& workspace, const float* functions, const float* shifts,
+                          float* out) {
     const size_t columns = workspace.n_columns, stride = workspace.n_shift;
-    for (size_t c = 0; c < columns; c += n) {
-        Floats<n> sums[n_tile] = {};
-        for (size_t a = 0; a <= workspace.job.n_search; ++a) {
-            const Floats<n> slopes = load<n>(functions + a * columns + c);
-            for (size_t p = 0; p < n_tile; ++p) sums[p] += shifts[p * stride + a] * slopes;
-        }
-        for (size_t p = 0; p < n_tile; ++p) store<n>(out + p * columns + c, sums[p]);
+    const size_t r = workspace.job.n_search;
+    Floats<n> sums[n_tile][n_vectors];
+    for (size_t p = 0; p < n_tile; ++p)  // the offsets are the last term
+        for (size_t v = 0; v < n_vectors; ++v)
+            sums[p][v] = load<n>(functions + r * columns + v * n);
+    for (size_t a = 0; a < r; ++a) {
+        Floats<n> slopes[n_vectors];
+        for (size_t v = 0; v < n_vectors; ++v) slopes[v] = load<n>(functions + a * columns + v * n);
+        for (size_t p = 0; p < n_tile; ++p)
+            for (size_t v = 0; v < n_vectors; ++v)
+                sums[p][v] += shifts[p * stride + a] * slopes[v];
+    }
+    for (size_t p = 0; p < n_tile; ++p)
+        for (size_t v = 0; v < n_vectors; ++v) store<n>(out + p * columns + v * n, sums[p][v]);
+}
+
+// A tile may reach past the pairs of the point: those of the next point are evaluated later.
+template <size_t n, size_t n_vectors>
+inline void evaluate_pairs(const Workspace& workspace, size_t point, size_t column) {
+    constexpr size_t n_tile = local_tile(n_vectors);
+    const size_t columns = workspace.n_columns;
+    const size_t first = workspace.starts[point], n_pairs = workspace.starts[point + 1] - first;
+    const float* functions =
+        workspace.local.values + point * (workspace.job.n_search + 1) * columns + column;
+    for (size_t p = 0; p < n_pairs; p += n_tile) {
+        const float* shifts = workspace.shifts + p * workspace.n_shift;
+        float* out = workspace.pair_values + (first + p) * columns + column;
+        if (n_pairs - p > n_tile / 2)
+            evaluate_tile<n, n_vectors, n_tile>(workspace, functions, shifts, out);
+        else
+            evaluate_tile<n, n_vectors, n_tile / 2>(workspace, functions, shifts, out);
     }
 }
 
-// The values of all pairs. A tile may reach past the pairs of a point: those of the next point are
-// overwritten later.
+// The values of all pairs.
 template <size_t n>
 void evaluate_local(Workspace& workspace) {
-    const size_t r = workspace.job.n_search, columns = workspace.n_columns;
+    const size_t columns = workspace.n_columns;
     for (size_t i = 0; i < workspace.job.n_points; ++i) {
-        const size_t first = workspace.starts[i], n_pairs = workspace.starts[i + 1] - first;
         find_shifts(workspace, i);
-        const float* functions = workspace.local.values + i * (r + 1) * columns;
-        for (size_t p = 0; p < n_pairs; p += n_pair_tile) {
-            const float* shifts = workspace.shifts + p * workspace.n_shift;
-            float* out = workspace.pair_values + (first + p) * columns;
-            if (n_pairs - p > n_pair_tile / 2)
-                evaluate_pairs<n, n_pair_tile>(workspace, functions, shifts, out);
-            else
-                evaluate_pairs<n, n_pair_tile / 2>(workspace, functions, shifts, out);
-        }
+        size_t c = 0;
+        for (; c + 2 * n <= columns; c += 2 * n) evaluate_pairs<n, 2>(workspace, i, c);
+        if (c < columns) evaluate_pairs<n, 1>(workspace, i, c);
     }
 }
 
@@ -384,55 +404,97 @@ inline void find_pair_gradients(const Workspace& workspace, size_t row) {
 
 // ---- Training of local functions ----
 
+// Add the gradient by the projections of n_tile rows of a point.
+template <size_t n_tile>
+inline void add_projected_tile(const Workspace& workspace, size_t pair, const float* shift) {
+    const size_t stride = workspace.n_shift, columns = workspace.n_columns;
+    const size_t r = workspace.job.n_search, q = workspace.job.n_outputs;
+    const float *by_value = workspace.pair_values + pair * columns,
+                *transposed = workspace.transposed;
+    const float radius = 1 / workspace.job.inverse_radius;
+    float* to[n_tile];
+    for (size_t p = 0; p < n_tile; ++p)
+        to[p] = workspace.projected_gradient + workspace.pair_rows[pair + p] * stride;
+    for (size_t a = 0; a < r; a += width) {
+        Floats<width> sums[n_tile];
+        for (size_t p = 0; p < n_tile; ++p)
+            sums[p] = load<width>(to[p] + a) -
+                      radius * by_value[p * columns + q] * load<width>(shift + p * stride + a);
+        for (size_t c = 0; c <= q; ++c) {
+            const Floats<width> slopes = load<width>(transposed + c * stride + a);
+            for (size_t p = 0; p < n_tile; ++p) sums[p] += by_value[p * columns + c] * slopes;
+        }
+        for (size_t p = 0; p < n_tile; ++p) store<width>(to[p] + a, sums[p]);
+    }
+}
+
 // Add the gradient by the projections of the rows of a point.
 void add_projected_gradient(Workspace& workspace, size_t point) {
+    constexpr size_t n_tile = 4;
     const size_t r = workspace.job.n_search, q = workspace.job.n_outputs;
     const size_t stride = workspace.n_shift, columns = workspace.n_columns;
-    const size_t first = workspace.starts[point];
-    const float* functions = workspace.local.values + point * (r + 1) * columns;
-    const float radius = 1 / workspace.job.inverse_radius;
+    const float *functions = workspace.local.values + point * (r + 1) * columns,
+                *shift = workspace.shifts;
     for (size_t c = 0; c <= q; ++c)
         for (size_t a = 0; a < r; ++a)
             workspace.transposed[c * stride + a] =
                 functions[a * columns + c] * (c < q ? workspace.job.inverse_radius : 1);
-    for (size_t pair = first; pair < workspace.starts[point + 1]; ++pair) {
-        const float *by_value = workspace.pair_values + pair * columns,
-                    *shift = workspace.shifts + (pair - first) * stride;
-        float* to = workspace.projected_gradient + workspace.pair_rows[pair] * stride;
-        for (size_t a = 0; a < r; a += width) {
-            Floats<width> sum = load<width>(to + a) - radius * by_value[q] * load<width>(shift + a);
-            for (size_t c = 0; c <= q; ++c)
-                sum += by_value[c] * load<width>(workspace.transposed + c * stride + a);
-            store<width>(to + a, sum);
+    size_t pair = workspace.starts[point];
+    const size_t last = workspace.starts[point + 1];
+    for (; pair + n_tile <= last; pair += n_tile, shift += n_tile * stride)
+        add_projected_tile<n_tile>(workspace, pair, shift);
+    for (; pair < last; ++pair, shift += stride) add_projected_tile<1>(workspace, pair, shift);
+}
+
+// Sum the gradients of n_terms terms of a point's functions over its pairs, and train them.
+template <size_t n, size_t n_vectors, size_t n_terms>
+inline void train_terms(const Workspace& workspace, size_t point, size_t term, size_t column,
+                        float score_sum, const AdamStep& step) {
+    const size_t columns = workspace.n_columns, stride = workspace.n_shift;
+    const size_t r = workspace.job.n_search, first = workspace.starts[point];
+    const size_t n_pairs = workspace.starts[point + 1] - first;
+    const float *by_value = workspace.pair_values + first * columns + column,
+                *shift = workspace.shifts + term;
+    Floats<n> sums[n_terms][n_vectors];
+    for (size_t a = 0; a < n_terms; ++a)
+        for (size_t v = 0; v < n_vectors; ++v) sums[a][v] = Floats<n>{};
+    for (size_t p = 0; p < n_pairs; ++p, by_value += columns, shift += stride) {
+        Floats<n> factor[n_vectors];
+        for (size_t v = 0; v < n_vectors; ++v) factor[v] = load<n>(by_value + v * n);
+        for (size_t a = 0; a < n_terms; ++a)
+            for (size_t v = 0; v < n_vectors; ++v) sums[a][v] += shift[a] * factor[v];
+    }
+    const ParameterGroup group = workspace.local.at((point * (r + 1) + term) * columns + column);
+    const AdamStep adam = step;
+#pragma GCC unroll 2  // keeps the sums in registers
+    for (size_t v = 0; v < n_vectors; ++v) {
+        const size_t c = column + v * n;
+        const Floats<n> rate = load<n>(workspace.rates + c), shrink = load<n>(workspace.shrinks + c),
+                        scale = load<n>(workspace.column_scale + c),
+                        offset_scale = load<n>(workspace.is_output + c),
+                        by_score = score_sum * load<n>(workspace.is_point + c);
+#pragma GCC unroll 8
+        for (size_t a = 0; a < n_terms; ++a) {
+            if (term + a > r) break;
+            const ParameterGroup here = group.at(a * columns + v * n);
+            const Floats<n> gradient = term + a == r
+                                           ? sums[a][v] * offset_scale
+                                           : sums[a][v] * scale - by_score * load<n>(here.values);
+            adam.apply<n>(here, gradient, rate, shrink);
         }
     }
 }
 
-// Sum the gradients of n_terms terms of a point's functions over its pairs, and train them.
-template <size_t n, size_t n_terms>
-inline void train_terms(const Workspace& workspace, size_t point, size_t term, size_t column,
-                        float score_sum, const AdamStep& step) {
-    const size_t columns = workspace.n_columns, r = workspace.job.n_search;
-    const size_t first = workspace.starts[point], n_pairs = workspace.starts[point + 1] - first;
-    const float *by_value = workspace.pair_values + first * columns + column,
-                *shift = workspace.shifts + term;
-    Floats<n> sums[n_terms] = {};
-    for (size_t p = 0; p < n_pairs; ++p, by_value += columns, shift += workspace.n_shift) {
-        const Floats<n> factor = load<n>(by_value);
-        for (size_t a = 0; a < n_terms; ++a) sums[a] += shift[a] * factor;
-    }
-    const Floats<n> rate = load<n>(workspace.rates + column),
-                    shrink = load<n>(workspace.shrinks + column),
-                    by_score = score_sum * load<n>(workspace.is_point + column);
-    for (size_t a = 0; a < n_terms && term + a <= r; ++a) {
-        const bool is_offset = term + a == r;
-        const ParameterGroup group =
-            workspace.local.at((point * (r + 1) + term + a) * columns + column);
-        const float* scale = is_offset ? workspace.is_output : workspace.column_scale;
-        Floats<n> gradient = sums[a] * load<n>(scale + column);
-        if (!is_offset) gradient -= by_score * load<n>(group.values);
-        step.apply<n>(group, gradient, rate, shrink);
-    }
+template <size_t n, size_t n_vectors>
+inline void train_columns(const Workspace& workspace, size_t point, size_t column, float score_sum,
+                          const AdamStep& step) {
+    constexpr size_t n_tile = local_tile(n_vectors);
+    const size_t n_terms = workspace.job.n_search + 1;
+    for (size_t a = 0; a < n_terms; a += n_tile)
+        if (n_terms - a > n_tile / 2)
+            train_terms<n, n_vectors, n_tile>(workspace, point, a, column, score_sum, step);
+        else
+            train_terms<n, n_vectors, n_tile / 2>(workspace, point, a, column, score_sum, step);
 }
 
 // Train the points and their local functions, one point after another.
@@ -447,12 +509,10 @@ void train_local(Workspace& workspace, const AdamStep& step, size_t n_rows) {
         float score_sum = 0;
         for (size_t pair = workspace.starts[i]; pair < workspace.starts[i + 1]; ++pair)
             score_sum += workspace.pair_values[pair * workspace.n_columns + q];
-        for (size_t c = 0; c < workspace.n_columns; c += n)
-            for (size_t a = 0; a <= r; a += n_pair_tile)
-                if (r + 1 - a > n_pair_tile / 2)
-                    train_terms<n, n_pair_tile>(workspace, i, a, c, score_sum, step);
-                else
-                    train_terms<n, n_pair_tile / 2>(workspace, i, a, c, score_sum, step);
+        size_t c = 0;
+        for (; c + 2 * n <= workspace.n_columns; c += 2 * n)
+            train_columns<n, 2>(workspace, i, c, score_sum, step);
+        if (c < workspace.n_columns) train_columns<n, 1>(workspace, i, c, score_sum, step);
         if (workspace.rates[q] == 0) continue;
         for (size_t a = 0; a < r; ++a)
             workspace.job.parameters.points[i * r + a] =
@@ -501,12 +561,12 @@ double train_batch(Workspace& workspace, const uint32_t* order, size_t n_rows,
         evaluate_local<n>(workspace);
     }
     double loss = 0;
-    for (size_t row = 0; row < n_rows; ++row) {
-        if (workspace.is_local) blend<n>(workspace, row);
+    // In three loops, short enough for the processor to work on several rows at once.
+    for (size_t row = 0; workspace.is_local && row < n_rows; ++row) blend<n>(workspace, row);
+    for (size_t row = 0; row < n_rows; ++row)
         loss += row_loss_and_gradient<n>(workspace, row, 1 / float(n_rows));
-        if (workspace.is_local) find_pair_gradients<n>(workspace, row);
-    }
     if (workspace.is_local) {
+        for (size_t row = 0; row < n_rows; ++row) find_pair_gradients<n>(workspace, row);
         set_rates(workspace, step);
         train_local<n>(workspace, step, n_rows);
     }

@@ -24,7 +24,12 @@ constexpr size_t width = 8, tile_points = 4;
 constexpr size_t width = 4, tile_points = 4;
 #endif
 constexpr size_t block_vectors = 2, block_rows = block_vectors * width;
-constexpr size_t n_pair_tile = 8;  // pairs, or terms, of a tile of local functions
+
+// Pairs, or terms, of a tile of local functions with so many vectors of outputs.
+constexpr size_t max_local_tile = 8;
+constexpr size_t local_tile(size_t n_vectors) {
+    return width < 16 && n_vectors > 1 ? max_local_tile / 2 : max_local_tile;
+}
 
 template <size_t n>
 struct Lanes {
@@ -132,8 +137,12 @@ inline void multiply_tile(const float* rows, size_t row_stride, size_t n_rows,
     for (size_t r = 0; r < n_tile; ++r) row[r] = rows + (r < n_rows ? r : 0) * row_stride;
     for (size_t c = 0; c < n_columns; ++c)
         function[c] = functions + (c < n_functions ? c : 0) * function_stride;
-    Floats<width> sums[width] = {};
-    for (size_t k = 0; k < n_terms; k += width) {
+    // The first terms start the sums: setting them to zero would cost as much.
+    Floats<width> sums[width];
+    for (size_t r = 0; r < n_tile; ++r)
+        for (size_t c = 0; c < n_columns; ++c)
+            sums[r * n_columns + c] = load<width>(row[r]) * load<width>(function[c]);
+    for (size_t k = width; k < n_terms; k += width) {
         Floats<width> column[n_columns];
         for (size_t c = 0; c < n_columns; ++c) column[c] = load<width>(function[c] + k);
         for (size_t r = 0; r < n_tile; ++r) {
@@ -179,7 +188,9 @@ inline void multiply_back_tile(const float* factors, size_t factor_stride, size_
     size_t column[n_columns];
     for (size_t c = 0; c < n_columns; ++c)
         column[c] = function + c < n_functions ? function + c : function;
-    Floats<width> sums[n_columns][n_vectors] = {};
+    Floats<width> sums[n_columns][n_vectors];
+    for (size_t c = 0; c < n_columns; ++c)
+        for (size_t v = 0; v < n_vectors; ++v) sums[c][v] = Floats<width>{};
     for (size_t r = 0; r < n_rows; ++r) {
         const float *factor = factors + r * factor_stride, *row = rows + r * row_stride + term;
         Floats<width> terms[n_vectors];
@@ -187,9 +198,11 @@ inline void multiply_back_tile(const float* factors, size_t factor_stride, size_
         for (size_t c = 0; c < n_columns; ++c)
             for (size_t v = 0; v < n_vectors; ++v) sums[c][v] += factor[column[c]] * terms[v];
     }
-    for (size_t c = 0; c < n_columns && function + c < n_functions; ++c)
+#pragma GCC unroll 4  // keeps the sums in registers
+    for (size_t c = 0; c < n_columns; ++c)
+#pragma GCC unroll 4
         for (size_t v = 0; v < n_vectors; ++v)
-            update(function + c, term + v * width, sums[c][v]);
+            if (function + c < n_functions) update(function + c, term + v * width, sums[c][v]);
 }
 
 template <size_t n_columns, size_t n_vectors, class Update>

@@ -98,10 +98,9 @@ struct Workspace {
         size += 64 / sizeof(float);
     }
 
-    // The terms of the search of a row: its projection, or the row itself.
-    const float* search(size_t row) const {
-        return job.parameters.components ? projected + row * n_shift : inputs + row * input_stride;
-    }
+    // The terms of the search of each row, its projection or the row itself, and their stride.
+    const float* search() const { return job.parameters.components ? projected : inputs; }
+    size_t search_stride() const { return job.parameters.components ? n_shift : input_stride; }
 
     void read_parameters() {
         each_parameter(&ParameterGroup::values, job.parameters,
@@ -181,8 +180,8 @@ private:
         scores = allocate(m * block_rows);
         weights = allocate(n * n_near);
         inverse_totals = allocate(n);
-        pair_values = allocate((n * n_near + n_pair_tile) * n_columns);
-        shifts = allocate((n + n_pair_tile) * n_shift);
+        pair_values = allocate((n * n_near + max_local_tile) * n_columns);
+        shifts = allocate((n + max_local_tile) * n_shift);
         transposed = allocate(trains_components ? (job.n_outputs + 1) * n_shift : 0);
         near_scores = allocate(n_near);
         near = allocate_indices(n * n_near);
