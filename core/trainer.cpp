@@ -91,12 +91,13 @@ void add_curved_inputs(Workspace& workspace, size_t n) {
 void load_batch(Workspace& workspace, const uint32_t* order, size_t n) {
     const TrainJob& job = workspace.job;
     const size_t q = job.n_outputs, columns = workspace.n_columns;
+    constexpr size_t n_ahead = 8, line = 64 / sizeof(float);
     for (size_t r = 0; r < n; ++r) {
+        for (size_t k = 0; r + n_ahead < n && k < job.n_features; k += line)
+            __builtin_prefetch(job.rows + order[r + n_ahead] * job.n_features + k);
         memcpy(workspace.inputs + r * workspace.input_stride, job.rows + order[r] * job.n_features,
                job.n_features * sizeof(float));
-        float* targets = workspace.targets + r * columns;
-        memcpy(targets, job.targets + order[r] * q, q * sizeof(float));
-        if (q == 1) targets[2] = 1 - targets[0];
+        memcpy(workspace.targets + r * columns, job.targets + order[r] * q, q * sizeof(float));
     }
     if (workspace.constant > workspace.n_features) add_curved_inputs(workspace, n);
     multiply(workspace.inputs, workspace.input_stride, n, workspace.base.values,
@@ -372,6 +373,35 @@ inline float row_loss_and_gradient(const Workspace& workspace, size_t row, float
     return sum_of<n>(loss)[0] + sum_of<n>(target_sum)[0] * logf(sum[0]);
 }
 
+// The same for all rows of a map with one output, the logit of the second of two classes.
+double losses_of_one_output(Workspace& workspace, size_t n_rows) {
+    const size_t columns = workspace.n_columns;
+    const float scale = 1 / float(n_rows);
+    double loss = 0;
+    for (size_t first = 0; first < n_rows; first += width) {
+        const size_t n = n_rows - first < width ? n_rows - first : width;
+        float numbers[4][width] = {};
+        for (size_t i = 0; i < n; ++i) {
+            numbers[0][i] = workspace.values[(first + i) * columns];
+            numbers[1][i] = workspace.targets[(first + i) * columns];
+        }
+        const Floats<width> value = load<width>(numbers[0]), target = load<width>(numbers[1]);
+        const Floats<width> magnitude = value > 0.0f ? value : -value;
+        const Floats<width> power = exponential<width>(-magnitude), inverse = 1 / (1 + power);
+        const Floats<width> probability = value > 0.0f ? inverse : power * inverse;
+        store<width>(numbers[2], scale * (probability - target));
+        store<width>(numbers[3], (value > 0.0f ? value : Floats<width>{}) - target * value);
+        double product = 1;  // of at most `width` numbers between 1 and 2
+        for (size_t i = 0; i < n; ++i) {
+            workspace.gradient[(first + i) * columns] = numbers[2][i];
+            product *= 1 + power[i];
+            loss += numbers[3][i];
+        }
+        loss += log(product);
+    }
+    return loss;
+}
+
 // Replace the values of the pairs of a row by the gradient by them; in the column of the point by
 // that by the score of the point, through the blend weights: each score is compared with that of
 // the last point.
@@ -563,8 +593,9 @@ double train_batch(Workspace& workspace, const uint32_t* order, size_t n_rows,
     double loss = 0;
     // In three loops, short enough for the processor to work on several rows at once.
     for (size_t row = 0; workspace.is_local && row < n_rows; ++row) blend<n>(workspace, row);
-    for (size_t row = 0; row < n_rows; ++row)
+    for (size_t row = 0; job.n_outputs > 1 && row < n_rows; ++row)
         loss += row_loss_and_gradient<n>(workspace, row, 1 / float(n_rows));
+    if (job.n_outputs == 1) loss = losses_of_one_output(workspace, n_rows);
     if (workspace.is_local) {
         for (size_t row = 0; row < n_rows; ++row) find_pair_gradients<n>(workspace, row);
         set_rates(workspace, step);

@@ -139,7 +139,8 @@ struct Workspace {
 private:
     float* allocate(size_t n) {
         float* start = memory ? memory + size : nullptr;
-        size += round_up(n, 64 / sizeof(float));
+        // Arrays that lie a multiple of a page apart would slow down loads after stores.
+        size += round_up(n, 64 / sizeof(float)) + 320 / sizeof(float);
         return start;
     }
     uint32_t* allocate_indices(size_t n) { return reinterpret_cast<uint32_t*>(allocate(n)); }
@@ -194,9 +195,6 @@ private:
         for (size_t r = 0; r < n; ++r) {
             inputs[r * input_stride + constant] = 1;
             for (size_t c = q; c < n_columns; ++c) values[r * n_columns + c] = -1e30f;
-            // One output is the logit against a second one that is 0. It lies after the column of
-            // the point.
-            if (q == 1) values[r * n_columns + 2] = 0;
         }
         for (size_t c = 0; c < q; ++c) is_output[c] = column_scale[c] = 1;
         is_point[q] = 1;
