@@ -1,7 +1,9 @@
 """An SVM as a source: Platt's sigmoid for each pair, coupled probabilities."""
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,15 +15,15 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC, NuSVC, OneClassSVM
 from sklearn.utils.validation import check_is_fitted
 
+from limes._core import thread_count
 from limes._typing import Array, Indices, Labels
 from limes.model.affine import AffineMap, to_dense
 from limes.model.coupling import (
     class_pairs,
-    count_votes_like_libsvm,
     couple,
     log_odds_and_slopes,
 )
-from limes.model.exact import Calibrators, ExactScheme, PairSigmoids, one_vs_rest
+from limes.model.exact import Calibrators, ExactScheme, PairSigmoids
 from limes.model.svm import KERNELS, Kernel, TrainedSvm
 from limes.sources.base import (
     MIN_PROBABILITY,
@@ -51,6 +53,8 @@ LOGIT_SLOPE = 4.0
 MAX_SLOPE_RATIO = 4.0
 # Cost of an exponential in multiply-adds.
 EXPONENTIAL_COST = 50.0
+# Numbers in a block of sparse rows that is made dense: 32 MB of float64.
+BLOCK_NUMBERS = 1 << 22
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,27 +135,20 @@ class SvmSource(MulticlassSource):
         decision value of the pair of the two. Pairs that overlap more have flatter sigmoids, so
         that the softmax of the logits resembles the coupled probabilities.
         """
-        values = self.svm.pair_decisions(X)
+        slopes, shifts = 0.5 * self._logit_slopes(), np.zeros_like(self.shifts)
         if not self.decides_by_vote:
-            values += self.shifts / self.slopes
-        values *= 0.5 * self._logit_slopes()
-        logits = np.full((len(values), len(self.classes)), np.inf, order="F")
-        for place, (first, second) in enumerate(class_pairs(len(self.classes))):
-            np.minimum(logits[:, first], -values[:, place], out=logits[:, first])
-            np.minimum(logits[:, second], values[:, place], out=logits[:, second])
-        return logits
+            shifts = self.shifts / self.slopes
+        if self.tie_order is not None:
+            places, signs = reordered_pairs(self.tie_order)
+            slopes, shifts = slopes[places], signs * shifts[places]
+        sums = self._exact.core_sums
+        return _by_blocks(X, lambda rows: sums.logits(rows, slopes, shifts, n_threads=_threads()))
 
     def predict_index(self, X: Array) -> Indices:
         """Return the class index that wins by votes or by probability."""
         if not self.decides_by_vote:
             return np.argmax(self.probabilities(X), axis=1)
-        values = self.svm.pair_decisions(X)
-        if self.breaks_ties:
-            return np.argmax(one_vs_rest(values), axis=1)
-        votes = count_votes_like_libsvm(values)
-        if self.tie_order is None:
-            return np.argmax(votes, axis=1)
-        return self.tie_order[np.argmax(votes[:, self.tie_order], axis=1)]
+        return _by_blocks(X, lambda rows: self._exact.classify(rows, n_threads=_threads()))
 
     def refit(self, X: Array, class_index: Indices) -> "SvmSource | None":
         """Return the source with its SVM trained on other rows, or None where that fails."""
@@ -168,11 +165,46 @@ class SvmSource(MulticlassSource):
             return None
         return replace(self, svm=svm_from_sklearn(model), model=model)
 
+    @cached_property
+    def _exact(self) -> ExactScheme:
+        """The sums of the SVM, packed for the core, its classes in the order that decides ties."""
+        order = np.arange(len(self.classes)) if self.tie_order is None else self.tie_order
+        return ExactScheme(
+            sums=self.svm if self.tie_order is None else self.svm.reordered(order),
+            rule="ties broken" if self.breaks_ties else "votes",
+            class_order=order,
+        )
+
     def _logit_slopes(self) -> Array:
         """Return the slopes of the pairs' sigmoids, scaled to the same median for every SVM."""
         logs = np.log(np.maximum(np.abs(self.slopes), MIN_PROBABILITY))
         bound = np.log(MAX_SLOPE_RATIO)
         return LOGIT_SLOPE * np.exp(np.clip(logs - np.median(logs), -bound, bound))
+
+
+def reordered_pairs(order: Indices) -> tuple[Indices, Array]:
+    """Return the places of the pairs of reordered classes, and -1 for each that is turned."""
+    n_classes = len(order)
+    places = {pair: place for place, pair in enumerate(class_pairs(n_classes))}
+    pairs = [(order[i], order[j]) for i, j in class_pairs(n_classes)]
+    signs = np.array([1.0 if i < j else -1.0 for i, j in pairs])
+    return np.array([places[min(pair), max(pair)] for pair in pairs]), signs
+
+
+def _by_blocks(X: Any, function: Callable[[Array], NDArray[Any]]) -> NDArray[Any]:
+    """Apply a function to dense rows of float32 or float64; to sparse ones, block by block."""
+    if not sparse.issparse(X):
+        rows = np.asarray(X)
+        return function(rows if rows.dtype in (np.float32, np.float64) else to_dense(rows))
+    rows = X.tocsr()
+    n_block = max(1, BLOCK_NUMBERS // max(rows.shape[1], 1))
+    starts = range(0, max(rows.shape[0], 1), n_block)
+    return np.concatenate([function(to_dense(rows[start : start + n_block])) for start in starts])
+
+
+def _threads() -> int:
+    """Return the number of threads available, of which the core uses as many as pay."""
+    return thread_count(-1)
 
 
 @dataclass(frozen=True, eq=False)
