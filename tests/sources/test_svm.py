@@ -6,15 +6,17 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
-from sklearn.datasets import load_digits, make_moons
+from sklearn.datasets import load_digits, make_classification, make_moons
 from sklearn.model_selection import train_test_split
 from sklearn.svm import SVC
 
 import limes
 from limes.libsvm.classifier import LibsvmClassifier
+from limes.model.affine import AffineMap
 from limes.model.coupling import class_pairs
 from limes.scores import brier_score
-from limes.sources.base import SourceContext, as_source
+from limes.sources import svm as svm_module
+from limes.sources.base import RescaledSource, SourceContext, as_source
 from limes.sources.svm import svm_from_sklearn
 
 
@@ -104,3 +106,85 @@ def test_a_source_that_has_answered_can_be_pickled():
     copy = pickle.loads(pickle.dumps(source))
     assert_array_equal(copy.logits(X), expected)
     assert_array_equal(copy.predict_index(X), source.predict_index(X))
+
+
+def two_classes(n_rows, seed=0):
+    return make_classification(
+        n_rows, 6, n_informative=4, class_sep=0.7, flip_y=0.1, random_state=seed
+    )
+
+
+def source_of(X, y, **options):
+    model = SVC(C=100, **options).fit(X, y)
+    class_index = np.searchsorted(model.classes_, y)
+    return as_source(model, SourceContext(X, class_index, False, np.random.default_rng(0)))
+
+
+def margins(source, X):
+    two = np.sort(source.logits(X), axis=1)[:, -2:]
+    return two[:, 1] - two[:, 0]
+
+
+def test_out_of_fold_margins_are_those_of_new_rows_not_of_training_rows():
+    X, y = two_classes(3000)
+    source = source_of(X[:1000], y[:1000])
+    assert source.out_of_fold_margins.shape == (1000,)
+    new, trained = margins(source, X[1000:]), margins(source, X[:1000])
+    found = np.quantile(source.out_of_fold_margins, [0.1, 0.25, 0.5])
+    assert_allclose(found, np.quantile(new, [0.1, 0.25, 0.5]), rtol=0.15)
+    assert (found[:2] < 0.85 * np.quantile(trained, [0.1, 0.25])).all()
+
+
+@pytest.mark.parametrize(("n_rows", "n_folds"), [(900, 5), (2500, 3), (7500, 1)])
+def test_as_many_folds_are_trained_as_leave_out_enough_rows(monkeypatch, n_rows, n_folds):
+    X, y = two_classes(n_rows)
+    model = SVC(C=0.1, max_iter=300)
+    with pytest.warns(UserWarning, match="terminated early"):
+        model.fit(X, y)
+    sizes, fit = [], SVC.fit
+
+    def count(self, X, y):
+        sizes.append(len(y))
+        return fit(self, X, y)
+
+    monkeypatch.setattr(SVC, "fit", count)
+    source = as_source(model, SourceContext(X, y, False, np.random.default_rng(0)))
+    assert_allclose(sizes, [0.8 * n_rows] * n_folds, atol=2)
+    assert len(source.out_of_fold_margins) == n_folds * n_rows - sum(sizes)
+
+
+def test_where_training_takes_long_a_sample_gives_sigmoids_and_no_margins(monkeypatch):
+    monkeypatch.setattr(svm_module, "MAX_TRAINING_COST", 1.0)
+    X, y = two_classes(3500)
+    source = source_of(X, y)
+    assert source.out_of_fold_margins is None
+    assert source.slopes[0] != svm_module.LOGIT_SLOPE
+    # All rows of a small problem are a sample of nothing.
+    assert source_of(X[:300], y[:300]).out_of_fold_margins is not None
+
+
+@pytest.mark.parametrize("n_rare", [1, 2, 3])
+def test_a_rare_class_is_always_trained_on(n_rare):
+    X, y = load_digits(return_X_y=True)
+    is_kept = (y < 3) & ~((y == 2) & (np.cumsum(y == 2) > n_rare))
+    source = source_of(X[is_kept] / 16, y[is_kept])
+    assert np.isfinite(source.out_of_fold_margins).all()
+    assert len(source.out_of_fold_margins) == is_kept.sum() - (n_rare == 1)
+    assert (source.slopes > 0).all()
+
+
+def test_rows_without_a_class_give_no_margins():
+    X, y = load_digits(return_X_y=True)
+    model = SVC().fit(X / 16, y)
+    is_kept = y > 0
+    context = SourceContext(X[is_kept] / 16, y[is_kept], False, np.random.default_rng(0))
+    source = as_source(model, context)
+    assert source.out_of_fold_margins is None
+    assert np.isfinite(source.slopes).all()
+
+
+def test_a_rescaled_source_has_the_margins_of_its_source():
+    source = source_of(*two_classes(200))
+    rescaling = AffineMap(np.zeros(6), np.arange(6), np.full(6, 2.0))
+    rescaled = RescaledSource(source, rescaling)
+    assert_array_equal(rescaled.out_of_fold_margins, source.out_of_fold_margins)
