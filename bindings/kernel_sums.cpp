@@ -203,6 +203,23 @@ void exact_values(const ExactSums& sums, nb::handle X, nb::handle out, ptrdiff_t
     sums.values(rows, to, count);
 }
 
+void exact_logits(const ExactSums& sums, nb::handle X, nb::handle slopes, nb::handle shifts,
+                  nb::handle out, ptrdiff_t n_threads) {
+    if (sums.arrays().is_density())
+        throw std::invalid_argument("logits need the sums of an SVM, got the rule 'density'");
+    const ArrayView view(X, "X"), place(out, "out", true);
+    const Rows rows = read_rows(view, sums.n_features());
+    const size_t count = read_threads(n_threads);
+    const LogitScales scales(sums, read_finite(ArrayView(slopes, "slopes"), {sums.n_values()}),
+                             read_finite(ArrayView(shifts, "shifts"), {sums.n_values()}));
+    place.require_type(place.is_float(), "float32");
+    place.require_shape({rows.count, sums.n_classes()});
+    place.require_contiguous();
+    float* to = static_cast<float*>(place.data());
+    const nb::gil_scoped_release release;
+    find_logits(sums, scales, rows, to, count);
+}
+
 // The number of rows that float32 cannot decide.
 size_t count_uncertain(const ExactSums& sums, nb::handle X) {
     const ArrayView view(X, "X");
@@ -239,6 +256,8 @@ void bind_exact_sums(nb::module_& m) {
              "intercepts"_a.none(), "kernel"_a, "gamma"_a, "degree"_a, "coef0"_a, "rule"_a,
              "class_order"_a.none(), "preprocessing"_a.none(), "level"_a)
         .def("values", &exact_values, "X"_a.none(), "out"_a.none(), "n_threads"_a)
+        .def("logits", &exact_logits, "X"_a.none(), "slopes"_a.none(), "shifts"_a.none(),
+             "out"_a.none(), "n_threads"_a)
         .def("count_uncertain", &count_uncertain, "X"_a.none())
         .def("error_ratios", &exact_error_ratios, "X"_a.none(), "out"_a.none())
         .def_prop_ro("n_features", &ExactSums::n_features)

@@ -24,6 +24,7 @@ struct ExactWorkspace {
     Real *sums, *totals, *lost;      // [slot][row]: of a chain of blocks, of a segment
     double* slot_totals;             // [slot], of one row
     Real *values, *magnitudes;       // [value][row]
+    Real* logits;                    // [class][row]
     Index<Real>*certain, *possible;  // [class][vector of rows]: votes
     size_t size = 0;
 
@@ -46,6 +47,7 @@ struct ExactWorkspace {
         slot_totals = allocate<double>(memory, model.max_slots);
         values = allocate<Real>(memory, n_values * height);
         magnitudes = allocate<Real>(memory, n_values * height);
+        logits = allocate<Real>(memory, model.n_classes * height);
         certain = allocate<Index<Real>>(memory, model.n_classes * row_vectors);
         possible = allocate<Index<Real>>(memory, model.n_classes * row_vectors);
     }
@@ -574,6 +576,17 @@ inline Real kernel_bound(const ExactModel<Real>& model, size_t row,
     return power;
 }
 
+// The bound of the error of a value of one row, for any kernel but densities; `bound` is that of
+// the kernel.
+template <class Real>
+inline double error_of_value(const ExactModel<Real>& model, size_t value, size_t row, double bound,
+                             const ExactWorkspace<Real>& workspace) {
+    if (model.function == KernelFunction::gaussian)
+        return double(bound_error(model, value, row, workspace));
+    return double(workspace.common[row]) * bound * model.magnitudes[value] +
+           double(model.absolute_errors[value]);
+}
+
 template <class Real>
 inline void write_values(const ExactJob<Real>& job, size_t first, size_t n,
                          const ExactWorkspace<Real>& workspace) {
@@ -595,9 +608,107 @@ inline void write_values(const ExactJob<Real>& job, size_t first, size_t n,
         }
         const double bound = is_gaussian ? 0 : double(kernel_bound(model, r, workspace));
         for (size_t v = 0; v < n_values; ++v)
-            errors[v] = is_gaussian ? double(bound_error(model, v, r, workspace))
-                                    : double(workspace.common[r]) * bound * model.magnitudes[v] +
-                                          double(model.absolute_errors[v]);
+            errors[v] = error_of_value(model, v, r, bound, workspace);
+    }
+}
+
+// ---- Logits ----
+
+// The logits of a tile: logits[class][row].
+template <class Real>
+inline void combine_pairs(const ExactModel<Real>& model, const ExactLogits<Real>& job,
+                        ExactWorkspace<Real>& workspace) {
+    constexpr size_t height = tile_rows<Real>;
+    const size_t n = model.n_classes;
+    for (size_t i = 0; i < n * height; ++i) workspace.logits[i] = infinity<Real>;
+    for (size_t i = 0, v = 0; i < n; ++i) {
+        Vector<Real> least[row_vectors];
+        for (size_t r = 0; r < row_vectors; ++r)
+            least[r] = load(workspace.logits + i * height + r * lanes<Real>);
+        for (size_t j = i + 1; j < n; ++j, ++v) {
+            const Vector<Real> scale = broadcast(job.scales[v]);
+            const Vector<Real> offset = broadcast(job.offsets[v]);
+            for (size_t r = 0; r < row_vectors; ++r) {
+                const size_t place = r * lanes<Real>;
+                Real* second = workspace.logits + j * height + place;
+                const Vector<Real> value =
+                    scale * load(workspace.values + v * height + place) + offset;
+                least[r] = min(-value, least[r]);
+                store(second, min(value, load(second)));
+            }
+        }
+        for (size_t r = 0; r < row_vectors; ++r)
+            store(workspace.logits + i * height + r * lanes<Real>, least[r]);
+    }
+}
+
+// What a pair says of one of its classes, from below and from above.
+struct Bounds {
+    double low, high;
+};
+template <class Real>
+inline Bounds bound_pair(const ExactJob<Real>& job, size_t own, size_t other, size_t row,
+                         double bound, const ExactWorkspace<Real>& workspace) {
+    const size_t i = own < other ? own : other, j = own < other ? other : own;
+    const size_t v = i * job.model->n_classes - i * (i + 1) / 2 + j - i - 1;
+    const double scale = double(job.logits->scales[v]), offset = double(job.logits->offsets[v]);
+    const double product = scale * double(workspace.values[v * tile_rows<Real> + row]);
+    const double rounding = sizeof(Real) == sizeof(float) ? 0x1p-22 : 0x1p-51;
+    const double error =
+        __builtin_fabs(scale) * error_of_value(*job.model, v, row, bound, workspace) +
+        rounding * (__builtin_fabs(product) + __builtin_fabs(offset));
+    const double value = own == j ? product + offset : -(product + offset);
+    return {value - error, value + error};
+}
+
+// The class with the largest logit, or -1 where another may have it. A logit is at most what any of
+// its pairs says; the pair with the likely winner settles nearly all.
+template <class Real>
+inline int32_t largest_logit(const ExactJob<Real>& job, size_t row,
+                             const ExactWorkspace<Real>& workspace) {
+    const ExactModel<Real>& model = *job.model;
+    const bool is_gaussian = model.function == KernelFunction::gaussian;
+    const double bound = is_gaussian ? 0 : double(kernel_bound(model, row, workspace));
+    const size_t n = model.n_classes;
+    const Real* logits = workspace.logits + row;
+    size_t best = 0;
+    for (size_t c = 1; c < n; ++c)
+        best = logits[c * tile_rows<Real>] > logits[best * tile_rows<Real>] ? c : best;
+    double lowest = infinity<double>, highest = -infinity<double>;
+    for (size_t c = 0; c < n; ++c) {
+        if (c == best) continue;
+        const Bounds own = bound_pair(job, best, c, row, bound, workspace);
+        if (!(own.high - own.low < infinity<double>)) return -1;
+        lowest = own.low < lowest ? own.low : lowest;
+        highest = -own.low > highest ? -own.low : highest;
+    }
+    if (highest < lowest) return int32_t(best);
+    for (size_t c = 0; c < n; ++c) {
+        bool is_below = c == best;
+        for (size_t other = 0; other < n && !is_below; ++other)
+            is_below = other != c &&
+                       bound_pair(job, c, other, row, bound, workspace).high < lowest;
+        if (!is_below) return -1;
+    }
+    return int32_t(best);
+}
+
+template <class Real>
+inline void write_logits(const ExactJob<Real>& job, size_t first, size_t n,
+                         ExactWorkspace<Real>& workspace) {
+    // Differences of two logits are finite.
+    constexpr Real largest = Real(__FLT_MAX__ / 4);
+    const size_t n_classes = job.model->n_classes;
+    const int32_t* columns = job.logits->columns;
+    combine_pairs(*job.model, *job.logits, workspace);
+    for (size_t r = 0; r < n; ++r) {
+        job.classes[first + r] = largest_logit(job, r, workspace);
+        float* to = job.logits->out + (first + r) * n_classes;
+        for (size_t c = 0; c < n_classes; ++c) {
+            const Real logit = workspace.logits[c * tile_rows<Real> + r];
+            to[columns ? size_t(columns[c]) : c] =
+                float(logit > largest ? largest : logit < -largest ? -largest : logit);
+        }
     }
 }
 
@@ -710,7 +821,7 @@ void run_exact(const ExactJob<Real>& job, size_t first, size_t last, Real* memor
         __builtin_memset(workspace.raw, 0,
                          matrix_rows * model.transform.n_features * sizeof(double));
     const bool may_run_rows =
-        model.function == KernelFunction::gaussian && !model.is_density && !job.by_tiles;
+        model.function == KernelFunction::gaussian && !model.is_density && !job.by_tiles && !job.logits;
     while (first < last) {
         const size_t left = last - first, n = left < height ? left : height;
         if (may_run_rows && n < min_tile_rows<Real>) {
@@ -724,7 +835,9 @@ void run_exact(const ExactJob<Real>& job, size_t first, size_t last, Real* memor
         }
         prepare_tile(job, first, n, workspace);
         sum_kernels(model, workspace);
-        if (job.classes)
+        if (job.logits)
+            write_logits(job, first, n, workspace);
+        else if (job.classes)
             choose_tile(job, first, n, workspace);
         else
             write_values(job, first, n, workspace);

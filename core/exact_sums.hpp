@@ -696,6 +696,62 @@ private:
     std::unique_ptr<PackedExact<float>> float32_;
 };
 
+// Slopes and shifts of the pairs of an SVM, in the units of the values of the two precisions: a
+// logit is the least over the pairs of a class of slope (value + shift), negated for the first.
+class LogitScales {
+public:
+    LogitScales(const ExactSums& sums, const std::vector<double>& slopes,
+                const std::vector<double>& shifts)
+        : columns_(sums.arrays().class_order),
+          double_scales_(slopes),
+          has_float32_(sums.float32() != nullptr) {
+        const double unit = has_float32_ ? sums.float32()->unit_of_values() : 1;
+        for (size_t v = 0; v < slopes.size(); ++v) {
+            double_offsets_.push_back(slopes[v] * shifts[v]);
+            const double scale = std::abs(slopes[v] * unit), offset = std::abs(double_offsets_[v]);
+            // Far from the limits of float32.
+            const bool is_normal = (scale == 0 || scale > 1e-30) && scale < 1e30 && offset < 1e30;
+            has_float32_ = has_float32_ && is_normal;
+            scales_.push_back(float(is_normal ? slopes[v] * unit : 0));
+            offsets_.push_back(float(is_normal ? double_offsets_[v] : 0));
+        }
+    }
+
+    bool has_float32() const { return has_float32_; }
+    ExactLogits<float> float32(float* out) const {
+        return {scales_.data(), offsets_.data(), columns(), out};
+    }
+    ExactLogits<double> float64(float* out) const {
+        return {double_scales_.data(), double_offsets_.data(), columns(), out};
+    }
+
+    // The logits of one row from its values; a NaN makes those of its classes NaN.
+    void apply(const double* values, size_t n_classes, float* out) const {
+        std::vector<double> logits(n_classes, std::numeric_limits<double>::infinity());
+        const auto lower = [](double& logit, double value) {
+            if (!(value >= logit) && !std::isnan(logit)) logit = value;
+        };
+        for (size_t i = 0, v = 0; i < n_classes; ++i)
+            for (size_t j = i + 1; j < n_classes; ++j, ++v) {
+                const double value = double_scales_[v] * values[v] + double_offsets_[v];
+                lower(logits[i], -value);
+                lower(logits[j], value);
+            }
+        const double largest = std::numeric_limits<float>::max() / 4;
+        for (size_t c = 0; c < n_classes; ++c)
+            out[columns_.empty() ? c : size_t(columns_[c])] =
+                float(std::max(std::min(logits[c], largest), -largest));
+    }
+
+private:
+    const int32_t* columns() const { return columns_.empty() ? nullptr : columns_.data(); }
+
+    const std::vector<int32_t>& columns_;
+    std::vector<double> double_scales_, double_offsets_;
+    std::vector<float> scales_, offsets_;
+    bool has_float32_;
+};
+
 // Classifies the rows of one thread by exact sums.
 class ExactThread {
 public:
@@ -723,15 +779,45 @@ public:
         }
         gather_uncertain(rows, classes);
         again_.resize(uncertain_.size());
-        const Rows gathered{reinterpret_cast<const char*>(gathered_.data()), uncertain_.size(),
-                            ptrdiff_t(sums_.n_features() * sizeof(double)), sizeof(double), true};
-        classify_in_float64(gathered, again_.data());
+        classify_in_float64(gathered_rows(), again_.data());
         for (size_t i = 0; i < uncertain_.size(); ++i) classes[uncertain_[i]] = again_[i];
         const std::vector<int32_t>& order = sums_.arrays().class_order;
         for (size_t r = 0; r < rows.count && !order.empty(); ++r)
             classes[r] = order[size_t(classes[r])];
         if (first_not_finite_ == rows.count) return;
         for (size_t r : not_finite_) classes[r] = 0;
+    }
+
+    // The logits of each row: out[row][class]. Where float32 leaves the largest one open, they are
+    // those of float64 or of the definition. Rows that are not finite have NaN.
+    void logits(const Rows& rows, const LogitScales& scales, float* out) {
+        const size_t n_classes = sums_.n_classes(), n_values = sums_.n_values();
+        classes_.assign(rows.count, -1);
+        if (scales.has_float32()) {
+            const ExactLogits<float> job = scales.float32(out);
+            const PackedExact<float>& packed = *sums_.float32();
+            packed.kernel().run(
+                {&packed.model(), rows, classes_.data(), nullptr, nullptr, true, &job}, 0,
+                rows.count, workspace32_->get());
+        }
+        gather_uncertain(rows, classes_.data());
+        again_.resize(uncertain_.size());
+        logits_.resize(uncertain_.size() * n_classes);
+        const Rows gathered = gathered_rows();
+        const ExactLogits<double> job = scales.float64(logits_.data());
+        sums_.float64().kernel().run(
+            {&sums_.float64().model(), gathered, again_.data(), nullptr, nullptr, true, &job}, 0,
+            gathered.count, workspace64_.get());
+        values_.resize(std::max(values_.size(), n_values));
+        for (size_t i = 0; i < uncertain_.size(); ++i) {
+            float* to = out + uncertain_[i] * n_classes;
+            std::copy_n(&logits_[i * n_classes], n_classes, to);
+            if (again_[i] >= 0) continue;
+            sums_.define_values(gathered, i, values_.data());
+            scales.apply(values_.data(), n_classes, to);
+        }
+        for (size_t r : not_finite_)
+            std::fill_n(out + r * n_classes, n_classes, std::numeric_limits<float>::quiet_NaN());
     }
 
     // Of the last call: the first row with a number that is not finite, or the number of rows.
@@ -750,6 +836,11 @@ private:
         const size_t fit =
             (size_t(1) << 18) / (2 * sizeof(double) * sums_.n_values()) / unit * unit;
         return std::min(std::max(fit, unit), size_t(960));
+    }
+
+    Rows gathered_rows() const {
+        return {reinterpret_cast<const char*>(gathered_.data()), uncertain_.size(),
+                ptrdiff_t(sums_.n_features() * sizeof(double)), sizeof(double), true};
     }
 
     void classify_in_float64(const Rows& rows, int32_t* classes) {
@@ -801,8 +892,31 @@ private:
     size_t max_batch_;
     std::vector<double> values_, errors_, gathered_;
     std::vector<size_t> uncertain_, not_finite_;
-    std::vector<int32_t> again_;
+    std::vector<int32_t> again_, classes_;
+    std::vector<float> logits_;
     size_t first_not_finite_ = 0;
 };
+
+// The logits of each row of an SVM: out[row][class]; see LogitScales.
+inline void find_logits(const ExactSums& sums, const LogitScales& scales, const Rows& rows,
+                        float* out, size_t n_threads) {
+    // Enough rows that those which float64 sums again fill whole tiles.
+    constexpr size_t max_chunk = 2048;
+    if (rows.count == 0) return;
+    const size_t unit = sums.level().exact.float32.layout.rows;
+    const size_t tiles = round_up(rows.count, unit) / unit;
+    n_threads = worthwhile_threads(double(rows.count) * sums.work_per_row(),
+                                   std::min(n_threads, tiles));
+    const size_t share = std::max(tiles / (4 * n_threads), size_t(1)) * unit;
+    std::vector<std::unique_ptr<ExactThread>> threads;
+    for (size_t i = 0; i < n_threads; ++i)
+        threads.push_back(std::make_unique<ExactThread>(sums, size_t(1)));
+    run_chunks(rows.count, std::min(share, max_chunk / unit * unit), n_threads,
+               [&](size_t number, size_t first, size_t last) {
+                   const Rows some{rows.data + ptrdiff_t(first) * rows.row_stride, last - first,
+                                   rows.row_stride, rows.column_stride, rows.is_double};
+                   threads[number]->logits(some, scales, out + first * sums.n_classes());
+               });
+}
 
 }  // namespace limes

@@ -246,6 +246,15 @@ struct ExactModel {
     double gamma;              // (gamma |z| longest + |coef0|)^degree, or 1, or |z|
 };
 
+// One logit for each class of an SVM: the least over its pairs of scale value + offset, negated for
+// the first class of a pair.
+template <class Real>
+struct ExactLogits {
+    const Real *scales, *offsets;  // [value]
+    const int32_t* columns;        // [class]: its column in `out`, or null for the same order
+    float* out;                    // [row][class]
+};
+
 // Classes of rows, -1 where the error leaves it open; or values and bounds of their errors.
 template <class Real>
 struct ExactJob {
@@ -256,6 +265,8 @@ struct ExactJob {
     double* errors;    // [row][value]
     // Few rows are run one by one, unless a value must not depend on how many rows there are.
     bool by_tiles = false;
+    // Not null: the classes are those of the largest logits, by tiles.
+    const ExactLogits<Real>* logits = nullptr;
 };
 
 template <class Real>

@@ -405,3 +405,130 @@ def test_a_fallback_that_does_not_fit_the_map_raises():
         Classifier(random_map(1), "highest", exact=sums)
     with pytest.raises(TypeError, match="exact must be an ExactSums"):
         Classifier(random_map(1), exact=random_map(1))
+
+
+def numpy_logits(svm, slopes, shifts, rows):
+    """Return the least of each class over its pairs: the definition."""
+    values = slopes * (svm.pair_decisions(rows) + shifts)
+    logits = np.full((len(rows), svm.n_classes), np.inf)
+    for place, (first, second) in enumerate(class_pairs(svm.n_classes)):
+        logits[:, first] = np.minimum(logits[:, first], -values[:, place])
+        logits[:, second] = np.minimum(logits[:, second], values[:, place])
+    return logits
+
+
+def slopes_and_shifts(svm, seed=5):
+    rng = np.random.default_rng(seed)
+    n_pairs = len(svm.intercepts)
+    return np.exp(rng.normal(size=n_pairs)), 0.1 * rng.normal(size=n_pairs)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("kernel", ["rbf", "poly", "sigmoid", "linear"])
+@pytest.mark.parametrize("n_support", [(1, 1), (40, 3), (20, 9, 30), (5, 0, 7, 300), (9,) * 30])
+def test_logits_are_the_least_values_of_each_class_over_its_pairs(level, kernel, n_support):
+    svm, rows = random_svm(n_support, kernel=kernel), random_rows(101)
+    scales = slopes_and_shifts(svm)
+    found = exact_sums(svm, level=level).logits(rows, *scales)
+    expected = numpy_logits(svm, *scales, rows)
+    assert found.dtype == np.float32
+    # Within a few roundings of float32 of the largest term.
+    assert_allclose(found, expected, rtol=0, atol=3e-6 * np.abs(expected).max())
+    assert_array_equal(found.argmax(axis=1), expected.argmax(axis=1))
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_the_largest_logit_is_that_of_float64_however_close_the_next_is(level):
+    svm = random_svm((40, 50))
+    scales, rows = slopes_and_shifts(svm), random_rows(4000)
+    sums = exact_sums(svm, level=level)
+    # Halve lines between rows of both classes until they are much closer than float32 allows.
+    is_second = numpy_logits(svm, *scales, rows).argmax(axis=1) == 1
+    n = min(is_second.sum(), (~is_second).sum(), 50)
+    first, second = rows[~is_second][:n], rows[is_second][:n]
+    for _ in range(30):
+        middle = 0.5 * (first + second)
+        to_second = numpy_logits(svm, *scales, middle)[:, 1:] > 0
+        first, second = np.where(to_second, first, middle), np.where(to_second, middle, second)
+    near = np.concatenate([first, second])
+    expected = scales[0] * (sums.values(near)[:, 0] + scales[1])
+    found = sums.logits(near, *scales)
+    assert_allclose(found, np.column_stack([-expected, expected]), rtol=1e-6, atol=1e-14)
+    assert_array_equal(found[:, 1] > 0, np.repeat([False, True], n))
+    assert np.abs(found).max() < 2e-8
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_logits_do_not_depend_on_threads_or_on_the_number_of_rows(level):
+    svm, rows = random_svm((300, 200, 300)), random_rows(6000)
+    sums, scales = exact_sums(svm, level=level), slopes_and_shifts(svm)
+    expected = sums.logits(rows, *scales)
+    for n_threads in (2, 3, 32):
+        assert_array_equal(sums.logits(rows, *scales, n_threads=n_threads), expected)
+    for n_rows in (0, 1, 2, 17, 49, 4097):
+        assert_array_equal(sums.logits(rows[:n_rows], *scales), expected[:n_rows])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_logits_of_rows_of_any_strides_and_precision(dtype):
+    svm, sums = random_svm(), exact_sums(random_svm())
+    scales, wide = slopes_and_shifts(svm), random_rows(80, 2 * N_FEATURES).astype(dtype)
+    for rows in (wide[:, ::2], wide[::-1, 1::2], np.asfortranarray(wide[:, :N_FEATURES])):
+        expected = numpy_logits(svm, *scales, rows.astype(np.float64))
+        assert_allclose(sums.logits(rows, *scales), expected, rtol=0, atol=2e-5)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "poly"])
+def test_logits_of_rows_that_are_not_finite_are_nan_and_others_are_not_touched(kernel):
+    svm, rows = random_svm(kernel=kernel), random_rows(200)
+    sums, scales = exact_sums(svm), slopes_and_shifts(svm)
+    expected = sums.logits(rows, *scales)
+    rows[3, 1], rows[60, 0], rows[199, 4] = np.nan, np.inf, -np.inf
+    expected[[3, 60, 199]] = np.nan
+    assert_array_equal(sums.logits(rows, *scales), expected)
+    far = sums.logits(1e100 * random_rows(5), *scales)
+    assert np.isfinite(far).all()
+
+
+@pytest.mark.parametrize("scale", [1e-60, 1e60])
+def test_logits_of_slopes_that_float32_cannot_hold(scale):
+    svm, rows = random_svm(), random_rows(50)
+    slopes, shifts = slopes_and_shifts(svm)
+    expected = numpy_logits(svm, slopes, shifts, rows)
+    found = exact_sums(svm).logits(rows, scale * slopes, shifts)
+    assert np.isfinite(found).all()
+    with np.errstate(under="ignore"):
+        limit = np.finfo(np.float32).max / 4
+        limited = np.clip(scale * expected, -limit, limit).astype(np.float32)
+    assert_allclose(found, limited, rtol=1e-6)
+
+
+def test_logits_are_in_the_order_of_the_classes_that_are_returned():
+    svm, rows, order = random_svm(), random_rows(100), np.array([2, 0, 1])
+    scales = slopes_and_shifts(svm)
+    found = exact_sums(svm, class_order=order).logits(rows, *scales)
+    assert_array_equal(found[:, order], exact_sums(svm).logits(rows, *scales))
+
+
+def test_logits_of_transformed_rows():
+    svm, rows = random_svm(), random_rows(100, 7)
+    shift, columns, scale = np.arange(7.0) / 7, [6, 0, 3, 2, 2], [1.0, -2.0, 0.5, 1.0, 3.0]
+    sums = exact_sums(svm, preprocessing=(shift, columns, scale))
+    mapped, scales = (rows - shift)[:, columns] * scale, slopes_and_shifts(svm)
+    assert_allclose(sums.logits(rows, *scales), numpy_logits(svm, *scales, mapped), atol=2e-5)
+
+
+def test_bad_arguments_of_logits_are_named():
+    sums, rows = exact_sums(random_svm()), random_rows(4)
+    slopes, shifts = slopes_and_shifts(random_svm())
+    with pytest.raises(ValueError, match="slopes"):
+        sums.logits(rows, slopes[:2], shifts)
+    with pytest.raises(ValueError, match="shifts must be finite"):
+        sums.logits(rows, slopes, [0.0, np.nan, 0.0])
+    with pytest.raises(ValueError, match="X"):
+        sums.logits(rows[:, :2], slopes, shifts)
+    with pytest.raises(ValueError, match="n_threads"):
+        sums.logits(rows, slopes, shifts, n_threads=0)
+    density = ExactSums([[0.0], [1.0]], [1, 1], None, [0.0, 0.0], rule="density")
+    with pytest.raises(ValueError, match="SVM"):
+        density.logits(np.zeros((1, 1)), [1.0], [0.0])

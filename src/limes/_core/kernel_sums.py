@@ -124,6 +124,26 @@ class ExactSums:
         self._native.values(X, out, n_threads)
         return out
 
+    def logits(
+        self, X: Array, slopes: ArrayLike, shifts: ArrayLike, *, n_threads: int = 1
+    ) -> NDArray[np.float32]:
+        """Return one logit per class of an SVM: its least over its pairs, in float32.
+
+        A pair gives ``slope * (value + shift)`` to its second class, and the negative to its first.
+        Sums are those of float32, and of float64 where rounding could change which logit is the
+        largest. Columns are ordered by ``class_order``; rows that are not finite have NaN.
+
+        Examples
+        --------
+        >>> svm = ExactSums([[0.0], [2.0]], [1, 1], [[1.0, -1.0]], [0.0], gamma=0.5)
+        >>> svm.logits(np.array([[2.0]]), [2.0], [0.0]).round(4)
+        array([[-1.7293,  1.7293]], dtype=float32)
+        """
+        shape = np.shape(X)
+        out = np.empty((shape[0] if shape else 0, self._native.n_classes), dtype=np.float32)
+        self._native.logits(X, _plain(slopes), _plain(shifts), out, n_threads)
+        return out
+
     def count_uncertain(self, X: Array) -> int:
         """Return the number of rows whose class needs float64, for measurements."""
         return self._native.count_uncertain(X)

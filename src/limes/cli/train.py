@@ -235,14 +235,14 @@ def _as_libsvm(svc: Any, X: Any, y: Any, *, has_sigmoids: bool, seed: int) -> An
     import numpy as np
 
     from limes.libsvm import LibsvmClassifier
-    from limes.sources.svm import svm_from_sklearn, svm_sigmoids
+    from limes.sources.svm import cross_validated_sigmoids, svm_from_sklearn
 
     svm = svm_from_sklearn(svc)
     sigmoids = None
     if has_sigmoids:
         class_index = np.searchsorted(svc.classes_, y)
         rng = np.random.default_rng(seed)
-        fitted = svm_sigmoids(svc, svm, X, class_index, rng=rng)
+        fitted, _ = cross_validated_sigmoids(svc, svm, X, class_index, rng=rng)
         # Ours rise with the decision value of the second class, LIBSVM's fall with the first's.
         sigmoids = np.array([-fitted.slopes, fitted.shifts])
     svm_type = SVM_TYPES[type(svc).__name__ == "NuSVC"]

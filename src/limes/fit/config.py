@@ -175,12 +175,6 @@ class ValidationConfig:
     min_start_rows: int = 20
     # Features below which crossover leaves the distribution of the rows. Not measured.
     min_features_for_crossover: int = 8
-    # Seconds that training the source again may take, each fold being counted as the time in which
-    # the source labels all rows. Not measured.
-    refit_seconds: float = 1.5
-    # Folds, and out-of-fold rows that suffice for the distribution of margins. Not measured.
-    n_folds: int = 5
-    out_of_fold_rows: int = 1500
     # Bins of margins in importance weighting, and the fewest rows in each. Not measured.
     n_margin_bins: int = 12
     min_rows_per_bin: int = 10

@@ -25,7 +25,6 @@ from limes.fit.validation import (
     coverage_validation_set,
     held_out_validation_set,
     importance_weighted_validation_set,
-    out_of_fold_margins,
 )
 from limes.model.affine import to_dense
 from limes.model.exact import ExactScheme
@@ -207,7 +206,7 @@ def _prepare(
         validation = held_out_validation_set(source, rescaled, np.flatnonzero(is_held_out), options)
     else:
         is_training_row = training_class[sampled.index] >= 0
-        margins = out_of_fold_margins(inner_source, sampled.rows, class_index, rng)
+        margins = inner_source.out_of_fold_margins
         validation = importance_weighted_validation_set(
             source, rescaled, is_held_out, is_training_row, margins, options, rng
         )

@@ -1,4 +1,4 @@
-"""Weighted validation set; agreement with standard error; out-of-fold margins."""
+"""Weighted validation set; agreement with standard error."""
 
 from dataclasses import dataclass
 
@@ -104,33 +104,6 @@ def agreement_error(hits: float, n_rows: float) -> float:
     """Return the standard error of a share of hits: of the posterior under Jeffreys' prior."""
     a, b = hits + 0.5, max(n_rows - hits, 0.0) + 0.5
     return float(np.sqrt(a * b / (a + b + 1)) / (a + b))
-
-
-def out_of_fold_margins(
-    source: MulticlassSource, rows: Array, class_index: Indices, rng: np.random.Generator
-) -> Array | None:
-    """Return margins of rows by copies of the source that were trained without them.
-
-    None where training again takes too long, or fails.
-    """
-    config = DEFAULTS.validation
-    max_refit_cost = config.refit_seconds * DEFAULTS.transfer.multiply_adds_per_second
-    n_folds = int(
-        min(
-            config.n_folds,
-            -(-config.out_of_fold_rows * config.n_folds // len(rows)),
-            max_refit_cost // (len(rows) * source.query_cost),
-        )
-    )
-    folds = rng.integers(config.n_folds, size=len(rows))
-    margins = []
-    for fold in range(n_folds):
-        is_out = folds == fold
-        refitted = source.refit(rows[~is_out], class_index[~is_out])
-        if refitted is None or not is_out.any():
-            return None
-        margins.append(_margins(refitted.logits(rows[is_out])))
-    return np.concatenate(margins) if margins else None
 
 
 def _margins(logits: Array) -> Array:

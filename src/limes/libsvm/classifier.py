@@ -13,7 +13,6 @@ from sklearn.utils.validation import validate_data
 
 from limes._typing import Array
 from limes.model.coupling import (
-    class_pairs,
     count_votes_like_libsvm,
     couple_like_libsvm,
 )
@@ -22,7 +21,7 @@ from limes.model.svm import TrainedSvm
 from limes.sources.base import SourceContext, as_source, exact_scheme, training_rows
 from limes.sources.exact import decided_by_probability
 from limes.sources.platt import DEFAULT_SLOPE, fit_pair_sigmoids
-from limes.sources.svm import SvmSource
+from limes.sources.svm import SvmSource, reordered_pairs
 
 # Numbers of sparse rows that are converted to dense ones at once: 32 MB of float64.
 BLOCK_NUMBERS = 1 << 22
@@ -207,11 +206,8 @@ def _(model: LibsvmClassifier, context: SourceContext) -> SvmSource:
     order = np.argsort(model.labels)
     svm = model.svm.reordered(order)
     sigmoids = _libsvm_sigmoids(model, context)
-    places = {pair: place for place, pair in enumerate(class_pairs(svm.n_classes))}
-    old_pairs = [(order[a], order[b]) for a, b in class_pairs(svm.n_classes)]
-    old_places = [places[min(pair), max(pair)] for pair in old_pairs]
     # Swapping the classes of a pair negates its decision value, and so the shift.
-    signs = np.array([1.0 if i < j else -1.0 for i, j in old_pairs])
+    old_places, signs = reordered_pairs(order)
     return SvmSource(
         svm,
         model.classes_,

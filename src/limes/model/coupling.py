@@ -8,8 +8,8 @@ from numpy.typing import ArrayLike, NDArray
 from limes._core import _native
 from limes._typing import Array
 
-# Numbers in one block of linear systems: 32 MB of float64.
-BLOCK_NUMBERS = 1 << 22
+# Numbers in one block of linear systems: 2 MB of float64 stay in the cache.
+BLOCK_NUMBERS = 1 << 18
 # LIBSVM keeps the probabilities of pairs this far from 0 and 1.
 LIBSVM_MIN_PROBABILITY = 1e-7
 # Its iteration stops at this error divided by the number of classes.
@@ -161,12 +161,17 @@ def _count_classes(pairs: NDArray[np.generic]) -> int:
 def _quadratic_forms(first: Array, second: Array) -> Array:
     """Return the matrices Q of the problem p'Qp → min, one for each row."""
     n_classes = _count_classes(first)
-    forms = np.zeros((len(first), n_classes, n_classes))
-    for place, (i, j) in enumerate(class_pairs(n_classes)):
-        r_ij, r_ji = first[:, place], second[:, place]
-        forms[:, i, j] = forms[:, j, i] = -r_ij * r_ji
-        forms[:, i, i] += r_ji * r_ji
-        forms[:, j, j] += r_ij * r_ij
+    # r[row, i, j] = P(i | i or j), 0 on the diagonal.
+    r = np.zeros((len(first), n_classes, n_classes))
+    start = 0
+    for i in range(n_classes - 1):
+        end = start + n_classes - 1 - i
+        r[:, i, i + 1 :], r[:, i + 1 :, i] = first[:, start:end], second[:, start:end]
+        start = end
+    forms = r * r.transpose(0, 2, 1)
+    np.negative(forms, out=forms)
+    diagonal = np.arange(n_classes)
+    forms[:, diagonal, diagonal] = np.einsum("nij,nij->nj", r, r)
     return forms
 
 

@@ -52,6 +52,9 @@ class MulticlassSource(ABC):
     decides_by_vote: bool = False
     # Approximate cost of evaluating the source at one row, in multiply-adds.
     query_cost: float = 1e5
+    # Differences of the two largest logits of rows that the classifier was trained without; None
+    # where it was not trained again.
+    out_of_fold_margins: Array | None = None
 
     @property
     def multiply_adds(self) -> float:
@@ -80,10 +83,6 @@ class MulticlassSource(ABC):
         """Return the decision value of a pair, from class probabilities computed before."""
         both = np.maximum(probabilities[:, pair].astype(np.float64), MIN_PROBABILITY)
         return 0.5 * np.log(both[:, 1] / both[:, 0])
-
-    def refit(self, X: Array, class_index: Indices) -> "MulticlassSource | None":
-        """Return the source trained on other rows, or None where that is not possible."""
-        return None
 
     @abstractmethod
     def logits(self, X: Array) -> Array:
@@ -120,6 +119,7 @@ class RescaledSource(MulticlassSource):
         self.source, self.rescaling = source, rescaling
         self.classes, self.n_features = source.classes, source.n_features
         self.decides_by_vote, self.query_cost = source.decides_by_vote, source.query_cost
+        self.out_of_fold_margins = source.out_of_fold_margins
 
     @property
     def multiply_adds(self) -> float:

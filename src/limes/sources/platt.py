@@ -1,6 +1,7 @@
 """Platt's sigmoid and inverse temperature, by cross-validation."""
 
 from collections.abc import Callable, Iterator
+from itertools import islice
 from math import isqrt
 from typing import Any
 
@@ -47,11 +48,11 @@ def calibrate_scores(
     def values(train: Indices, test: Indices) -> Array:
         return scores(clone(model).fit(X[train], model.classes_[class_index[train]]), X[test])
 
+    rows = calibration_rows(class_index, context.rng)
     try:
-        rows, row_scores = cross_validate(values, class_index, rng=context.rng)
+        rows, row_scores = cross_validate(values, class_index, rows=rows)
     except (ValueError, TypeError, AttributeError):
         # A class without rows, or a classifier that cannot be fitted again.
-        rows = calibration_rows(class_index, context.rng)
         row_scores = scores(model, X[rows])
     if row_scores.shape[1] == 2:
         return fit_pair_sigmoid(row_scores[:, 1] - row_scores[:, 0], class_index[rows], (0, 1))
@@ -116,11 +117,18 @@ def minimise_over_factor(loss: Callable[[float], float], low: float, high: float
 
 
 def cross_validate(
-    values: Callable[[Indices, Indices], Array], class_index: Indices, *, rng: np.random.Generator
+    values: Callable[[Indices, Indices], Array],
+    class_index: Indices,
+    *,
+    rows: Indices,
+    n_folds: int = N_FOLDS,
 ) -> tuple[Indices, Array]:
-    """Return rows and their ``values(train, test)``, each row in the test fold once."""
-    rows = calibration_rows(class_index, rng)
-    folds = [(test, values(train, test)) for train, test in _folds(class_index, rows) if len(test)]
+    """Return rows and their ``values(train, test)``, each fifth of the rows being a test fold.
+
+    With fewer than ``N_FOLDS`` folds, the rows of the first ones.
+    """
+    parts = islice(_folds(class_index, rows), n_folds)
+    folds = [(test, values(train, test)) for train, test in parts if len(test)]
     if not folds:
         raise ValueError("expected a class with two rows or more, got one row in each class.")
     tested, tested_values = zip(*folds, strict=True)

@@ -1,7 +1,9 @@
 """An SVM as a source: Platt's sigmoid for each pair, coupled probabilities."""
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,15 +15,15 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC, NuSVC, OneClassSVM
 from sklearn.utils.validation import check_is_fitted
 
+from limes._core import thread_count
 from limes._typing import Array, Indices, Labels
 from limes.model.affine import AffineMap, to_dense
 from limes.model.coupling import (
     class_pairs,
-    count_votes_like_libsvm,
     couple,
     log_odds_and_slopes,
 )
-from limes.model.exact import Calibrators, ExactScheme, PairSigmoids, one_vs_rest
+from limes.model.exact import Calibrators, ExactScheme, PairSigmoids
 from limes.model.svm import KERNELS, Kernel, TrainedSvm
 from limes.sources.base import (
     MIN_PROBABILITY,
@@ -39,6 +41,8 @@ from limes.sources.base import (
 )
 from limes.sources.exact import calibrators_of, decided_by_probability
 from limes.sources.platt import (
+    MAX_CALIBRATION_ROWS,
+    N_FOLDS,
     calibration_rows,
     cross_validate,
     fit_pair_sigmoids,
@@ -51,6 +55,13 @@ LOGIT_SLOPE = 4.0
 MAX_SLOPE_RATIO = 4.0
 # Cost of an exponential in multiply-adds.
 EXPONENTIAL_COST = 50.0
+# Multiply-adds in which an SVM labels its training rows, above which training it again takes too
+# long: training takes about as long.
+MAX_TRAINING_COST = 1.2e10
+# Out-of-fold rows that suffice for sigmoids and for the distribution of margins.
+OUT_OF_FOLD_ROWS = 1500
+# Numbers in a block of sparse rows that is made dense: 32 MB of float64.
+BLOCK_NUMBERS = 1 << 22
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,13 +80,14 @@ class SvmSource(MulticlassSource):
     decides_by_vote: bool = True
     # Exponent that calibrates coupled probabilities.
     inverse_temperature: float = 1.0
-    # The fitted classifier, where it can be trained again.
-    model: Any = None
     # Whether equal votes are decided by summed decision values (``SVC(break_ties=True)``).
     breaks_ties: bool = False
     # Shape (n_classes,). Of classes with equal votes, the first in this order wins; None: the
     # lowest class index.
     tie_order: Indices | None = None
+    # Shape (n_out_of_fold,). Differences of the two largest logits of rows that an SVM was trained
+    # without, on four fifths of all rows; None where it was not.
+    out_of_fold_margins: Array | None = None
 
     @property
     def n_features(self) -> int:  # type: ignore[override]
@@ -85,7 +97,7 @@ class SvmSource(MulticlassSource):
     @property
     def query_cost(self) -> float:  # type: ignore[override]
         """Multiply-adds and exponentials for one row."""
-        return self.multiply_adds + EXPONENTIAL_COST * len(self.svm.vectors)
+        return _query_cost(self.svm)
 
     @property
     def multiply_adds(self) -> float:
@@ -131,48 +143,81 @@ class SvmSource(MulticlassSource):
         decision value of the pair of the two. Pairs that overlap more have flatter sigmoids, so
         that the softmax of the logits resembles the coupled probabilities.
         """
-        values = self.svm.pair_decisions(X)
-        if not self.decides_by_vote:
-            values += self.shifts / self.slopes
-        values *= 0.5 * self._logit_slopes()
-        logits = np.full((len(values), len(self.classes)), np.inf, order="F")
-        for place, (first, second) in enumerate(class_pairs(len(self.classes))):
-            np.minimum(logits[:, first], -values[:, place], out=logits[:, first])
-            np.minimum(logits[:, second], values[:, place], out=logits[:, second])
-        return logits
+        slopes, shifts = self._logit_scales()
+        if self.tie_order is not None:
+            places, signs = reordered_pairs(self.tie_order)
+            slopes, shifts = slopes[places], signs * shifts[places]
+        sums = self._exact.core_sums
+        return _by_blocks(X, lambda rows: sums.logits(rows, slopes, shifts, n_threads=_threads()))
 
     def predict_index(self, X: Array) -> Indices:
         """Return the class index that wins by votes or by probability."""
         if not self.decides_by_vote:
             return np.argmax(self.probabilities(X), axis=1)
-        values = self.svm.pair_decisions(X)
-        if self.breaks_ties:
-            return np.argmax(one_vs_rest(values), axis=1)
-        votes = count_votes_like_libsvm(values)
-        if self.tie_order is None:
-            return np.argmax(votes, axis=1)
-        return self.tie_order[np.argmax(votes[:, self.tie_order], axis=1)]
+        return _by_blocks(X, lambda rows: self._exact.classify(rows, n_threads=_threads()))
 
-    def refit(self, X: Array, class_index: Indices) -> "SvmSource | None":
-        """Return the source with its SVM trained on other rows, or None where that fails."""
-        if self.model is None:
-            return None
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            warnings.simplefilter("ignore", FutureWarning)
-            try:
-                model = _untrained(self.model).fit(X, np.asarray(self.classes)[class_index])
-            except ValueError:
-                return None
-        if len(model.classes_) < len(self.classes):
-            return None
-        return replace(self, svm=svm_from_sklearn(model), model=model)
+    def margins_of_decisions(self, decisions: Array) -> Array:
+        """Return the difference of the two largest logits, from the decision values of pairs."""
+        slopes, shifts = self._logit_scales()
+        logits = np.full((len(decisions), len(self.classes)), np.inf, order="F")
+        for place, (first, second) in enumerate(class_pairs(len(self.classes))):
+            values = slopes[place] * (decisions[:, place] + shifts[place])
+            np.minimum(logits[:, first], -values, out=logits[:, first])
+            np.minimum(logits[:, second], values, out=logits[:, second])
+        largest = np.partition(logits, -2, axis=1)[:, -2:]
+        return largest[:, 1] - largest[:, 0]
+
+    def _logit_scales(self) -> tuple[Array, Array]:
+        """Return slopes and shifts that turn the SVM's decision values into logits of pairs."""
+        is_shifted = not self.decides_by_vote
+        shifts = self.shifts / self.slopes if is_shifted else np.zeros_like(self.shifts)
+        return 0.5 * self._logit_slopes(), shifts
+
+    @cached_property
+    def _exact(self) -> ExactScheme:
+        """The sums of the SVM, packed for the core, its classes in the order that decides ties."""
+        order = np.arange(len(self.classes)) if self.tie_order is None else self.tie_order
+        return ExactScheme(
+            sums=self.svm if self.tie_order is None else self.svm.reordered(order),
+            rule="ties broken" if self.breaks_ties else "votes",
+            class_order=order,
+        )
 
     def _logit_slopes(self) -> Array:
         """Return the slopes of the pairs' sigmoids, scaled to the same median for every SVM."""
         logs = np.log(np.maximum(np.abs(self.slopes), MIN_PROBABILITY))
         bound = np.log(MAX_SLOPE_RATIO)
         return LOGIT_SLOPE * np.exp(np.clip(logs - np.median(logs), -bound, bound))
+
+
+def _query_cost(svm: TrainedSvm) -> float:
+    """Return the multiply-adds of an SVM for one row, its exponentials counted as such."""
+    return len(svm.vectors) * (svm.n_features + EXPONENTIAL_COST)
+
+
+def reordered_pairs(order: Indices) -> tuple[Indices, Array]:
+    """Return the places of the pairs of reordered classes, and -1 for each that is turned."""
+    n_classes = len(order)
+    places = {pair: place for place, pair in enumerate(class_pairs(n_classes))}
+    pairs = [(order[i], order[j]) for i, j in class_pairs(n_classes)]
+    signs = np.array([1.0 if i < j else -1.0 for i, j in pairs])
+    return np.array([places[min(pair), max(pair)] for pair in pairs]), signs
+
+
+def _by_blocks(X: Any, function: Callable[[Array], NDArray[Any]]) -> NDArray[Any]:
+    """Apply a function to dense rows of float32 or float64; to sparse ones, block by block."""
+    if not sparse.issparse(X):
+        rows = np.asarray(X)
+        return function(rows if rows.dtype in (np.float32, np.float64) else to_dense(rows))
+    rows = X.tocsr()
+    n_block = max(1, BLOCK_NUMBERS // max(rows.shape[1], 1))
+    starts = range(0, max(rows.shape[0], 1), n_block)
+    return np.concatenate([function(to_dense(rows[start : start + n_block])) for start in starts])
+
+
+def _threads() -> int:
+    """Return the number of threads available, of which the core uses as many as pay."""
+    return thread_count(-1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,17 +269,19 @@ class _SvmAgainstRest(Source):
 @as_source.register(NuSVC)
 def _(model: SVC | NuSVC, context: SourceContext) -> SvmSource:
     svm = svm_from_sklearn(model)
-    sigmoids = _fit_sigmoids(model, svm, context)
-    return SvmSource(
+    sigmoids, decisions = _fit_sigmoids(model, svm, context)
+    source = SvmSource(
         svm,
         model.classes_,
         sigmoids.slopes,
         sigmoids.shifts,
         decides_by_vote=not context.by_probability,
         inverse_temperature=sigmoids.inverse_temperature,
-        model=model,
         breaks_ties=_breaks_ties(model),
     )
+    if decisions is None:
+        return source
+    return replace(source, out_of_fold_margins=source.margins_of_decisions(decisions))
 
 
 @exact_scheme.register(SVC)
@@ -244,7 +291,7 @@ def _(model: SVC | NuSVC, context: SourceContext | None) -> ExactScheme:
     svm = svm_from_sklearn(model)
     probabilities = _own_probabilities(model, svm)
     if probabilities is None and context is not None and len(context.X):
-        probabilities = _fit_sigmoids(model, svm, context)
+        probabilities = _fit_sigmoids(model, svm, context)[0]
         if not context.by_probability:
             # As `SvmSource` has them: equal probabilities where the vote of the pair changes.
             probabilities = replace(probabilities, shifts=np.zeros_like(probabilities.shifts))
@@ -358,49 +405,79 @@ def _own_probabilities(svc: Any, svm: TrainedSvm) -> PairSigmoids | Calibrators 
     return PairSigmoids(-slopes, svc._probB, like_libsvm=True, iterate_two_classes=True)
 
 
-def _fit_sigmoids(svc: Any, svm: TrainedSvm, context: SourceContext) -> PairSigmoids:
-    """Fit sigmoids to the rows of a context, with predicted classes where classes are unknown."""
+def _fit_sigmoids(
+    svc: Any, svm: TrainedSvm, context: SourceContext
+) -> tuple[PairSigmoids, Array | None]:
+    """Fit sigmoids to the rows of a context; see ``cross_validated_sigmoids``.
+
+    Rows of unknown class have the class that the SVM predicts.
+    """
     if isinstance(context.source, SvmSource):
         source = context.source
-        return PairSigmoids(
-            source.slopes, source.shifts, inverse_temperature=source.inverse_temperature
-        )
-    class_index = svm.predict_index(context.X)
+        exponent = source.inverse_temperature
+        return PairSigmoids(source.slopes, source.shifts, inverse_temperature=exponent), None
+    class_index = np.full(len(context.X), -1, dtype=np.intp)
     if context.class_index is not None:
-        class_index = np.where(context.class_index < 0, class_index, context.class_index)
-    return svm_sigmoids(svc, svm, context.X, class_index, rng=context.rng)
+        class_index[:] = context.class_index
+    is_unknown = class_index < 0
+    if is_unknown.any():
+        unknown = context.X[is_unknown]
+        class_index[is_unknown] = ExactScheme(sums=svm).classify(unknown, n_threads=_threads())
+    return cross_validated_sigmoids(svc, svm, context.X, class_index, rng=context.rng)
 
 
-def svm_sigmoids(
+def cross_validated_sigmoids(
     svc: Any, svm: TrainedSvm, X: Array, class_index: Indices, *, rng: np.random.Generator
-) -> PairSigmoids:
+) -> tuple[PairSigmoids, Array | None]:
     """Fit Platt's sigmoid for each pair of an SVM's classes.
 
-    The SVM is trained on four fifths of the rows, five times, so that the sigmoids are fitted to
-    out-of-fold decision values (Lin, Lin & Weng, 2007). Where that is not possible (a class without
-    rows, a nu that is infeasible in a fold), they are fitted to the decision values of training
-    rows.
+    The SVM is trained on four fifths of the rows, so that the sigmoids are fitted to out-of-fold
+    decision values (Lin, Lin & Weng, 2007), which are returned too: None where only a sample of the
+    rows was used, since an SVM of fewer rows has other margins. Where training is not possible (a
+    class without rows, a nu that is infeasible in a fold), sigmoids are fitted to the decision
+    values of training rows.
     """
     # Training on rows with many zeros is much faster in sparse form.
     is_sparse = sparse.issparse(svc.support_vectors_)
 
     def decisions_of_fold(train: Indices, test: Indices) -> Array:
         rows = sparse.csr_array(X[train]) if is_sparse else X[train]
-        fold_svc = _untrained(svc).fit(rows, svc.classes_[class_index[train]])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            warnings.simplefilter("ignore", FutureWarning)
+            fold_svc = _untrained(svc).fit(rows, svc.classes_[class_index[train]])
         return svm_from_sklearn(fold_svc).pair_decisions(X[test])
 
+    rows, n_folds = _rows_and_folds(svm, class_index, rng)
     if len(np.unique(class_index)) == svm.n_classes:
         try:
-            rows, decisions = cross_validate(decisions_of_fold, class_index, rng=rng)
+            tested, decisions = cross_validate(
+                decisions_of_fold, class_index, rows=rows, n_folds=n_folds
+            )
         except ValueError:
             pass
         else:
-            slopes, shifts = fit_pair_sigmoids(decisions, class_index[rows])
+            slopes, shifts = fit_pair_sigmoids(decisions, class_index[tested])
             coupled = couple(expit(slopes * decisions + shifts))
-            exponent = _fit_exponent(coupled, class_index[rows])
-            return PairSigmoids(slopes, shifts, inverse_temperature=exponent)
+            exponent = _fit_exponent(coupled, class_index[tested])
+            sigmoids = PairSigmoids(slopes, shifts, inverse_temperature=exponent)
+            return sigmoids, decisions if len(rows) == len(class_index) else None
     rows = calibration_rows(class_index, rng)
-    return PairSigmoids(*fit_pair_sigmoids(svm.pair_decisions(X[rows]), class_index[rows]))
+    return PairSigmoids(*fit_pair_sigmoids(svm.pair_decisions(X[rows]), class_index[rows])), None
+
+
+def _rows_and_folds(
+    svm: TrainedSvm, class_index: Indices, rng: np.random.Generator
+) -> tuple[Indices, int]:
+    """Return the rows of a cross-validation in random order, and its number of folds.
+
+    All rows, and as many folds as leave out ``OUT_OF_FOLD_ROWS``; where training takes too long,
+    five folds of a sample.
+    """
+    n_rows = len(class_index)
+    if n_rows > MAX_CALIBRATION_ROWS and n_rows * _query_cost(svm) > MAX_TRAINING_COST:
+        return calibration_rows(class_index, rng), N_FOLDS
+    return rng.permutation(n_rows), min(N_FOLDS, -(-OUT_OF_FOLD_ROWS * N_FOLDS // max(n_rows, 1)))
 
 
 def _untrained(svc: Any) -> Any:
