@@ -103,8 +103,52 @@ void read_pairs(nb::handle pairs, ModelArrays& model) {
         if (map.n_values != 1) view.fail_value("need maps with one linear function per point");
 }
 
+// (shift, columns, factors, constants, slopes, squares, decay, n_listed): the curved part of a
+// single map, with t = x - center: v = (t - shift)[columns] * factors, or (t - shift) @ factors.
+CurveArrays read_curve(nb::handle item, const ModelArrays& model) {
+    const nb::tuple parts = nb::cast<nb::tuple>(item);
+    require(parts.size() == 8,
+            "curve must be (shift, columns, factors, constants, slopes, squares, decay, n_listed)");
+    require(model.maps.size() == 1, "only a single map may have a curve, got " +
+                                        std::to_string(model.maps.size()) + " maps");
+    const ArrayView shift(parts[0], "shift"), factors(parts[2], "factors");
+    const ArrayView constants(parts[3], "constants"), slopes(parts[4], "slopes");
+    const size_t n_values = model.maps[0].n_values;
+    if (slopes.dimensions() != 2 || slopes.extent(1) == 0)
+        slopes.fail_value("must have shape (n_outputs, n_terms), got " + slopes.shape());
+    CurveArrays curve;
+    const size_t n = curve.n_terms = slopes.extent(1);
+    require(n < size_t(1) << 24, "a curve must have fewer than 2^24 terms");
+    curve.shift = read_doubles(shift, {model.n_features});
+    if (!parts[1].is_none()) {
+        const ArrayView columns(parts[1], "columns");
+        const int32_t* numbers = read_int32(columns, {n});
+        curve.columns.assign(numbers, numbers + n);
+        for (int32_t number : curve.columns)
+            if (number < 0 || size_t(number) >= model.n_features)
+                columns.fail_value("must be numbers of features, got " + std::to_string(number));
+        curve.factors = read_doubles(factors, {n});
+    } else {
+        curve.factors = read_doubles(factors, {model.n_features, n});
+    }
+    curve.constants = read_doubles(constants, {n_values});
+    curve.slopes = read_doubles(slopes, {n_values, n});
+    if (!parts[5].is_none()) {
+        const ArrayView squares(parts[5], "squares");
+        const bool is_diagonal = squares.dimensions() == 2 && squares.extent(1) == n;
+        curve.squares = read_doubles(squares, {n_values, is_diagonal ? n : n * (n + 1) / 2});
+    }
+    curve.decay = nb::cast<double>(parts[6]);
+    require(curve.decay > 0, "decay must be above zero, got " + std::to_string(curve.decay));
+    const ptrdiff_t n_listed = nb::cast<ptrdiff_t>(parts[7]);
+    require(n_listed >= 1 && size_t(n_listed) <= n_values,
+            "n_listed must be from 1 to the number of outputs, got " + std::to_string(n_listed));
+    curve.n_listed = size_t(n_listed);
+    return curve;
+}
+
 ModelArrays read_model(nb::handle center, nb::handle maps, nb::handle projection, ptrdiff_t blend,
-                       nb::handle pairs) {
+                       nb::handle pairs, nb::handle curve) {
     ModelArrays model;
     const ArrayView view(center, "center");
     if (view.dimensions() != 1 || view.extent(0) == 0)
@@ -117,13 +161,15 @@ ModelArrays read_model(nb::handle center, nb::handle maps, nb::handle projection
     for (nb::handle item : maps) model.maps.push_back(read_map(item, model));
     require(!model.maps.empty(), "maps must hold at least one map, got none");
     if (!pairs.is_none()) read_pairs(pairs, model);
+    if (!curve.is_none()) model.curve = read_curve(curve, model);
     return model;
 }
 
 void make_maps(Maps* place, nb::handle center, nb::handle maps, nb::handle projection,
-               ptrdiff_t blend, bool is_double, nb::handle pairs, const std::string& level_name) {
+               ptrdiff_t blend, bool is_double, nb::handle pairs, nb::handle curve,
+               const std::string& level_name) {
     const SimdLevel& level = choose_level(level_name);
-    new (place) Maps(read_model(center, maps, projection, blend, pairs), is_double, level);
+    new (place) Maps(read_model(center, maps, projection, blend, pairs, curve), is_double, level);
 }
 
 void find_nearest(const Maps& maps, nb::handle X, nb::handle out, ptrdiff_t index,
@@ -195,7 +241,7 @@ void bind_maps(nb::module_& m) {
     using namespace nb::literals;
     nb::class_<Maps>(m, "Maps")
         .def("__init__", &make_maps, "center"_a, "maps"_a, "projection"_a.none(), "blend"_a,
-             "double"_a, "pairs"_a.none(), "level"_a)
+             "double"_a, "pairs"_a.none(), "curve"_a.none(), "level"_a)
         .def("nearest", &find_nearest, "X"_a.none(), "out"_a.none(), "index"_a, "n_threads"_a)
         .def("decide", &decide, "X"_a.none(), "out"_a.none(), "n_threads"_a)
         .def("decide_selected", &decide_selected, "X"_a.none(), "map_numbers"_a.none(),

@@ -1,6 +1,7 @@
 // Values of one map for a tile of rows or for one row, and the classes and votes that they give.
 #pragma once
 #include "blend_weights.hpp"
+#include "curved_base.hpp"
 #include "linear_functions.hpp"
 #include "nearest.hpp"
 #include "simd.hpp"
@@ -64,14 +65,25 @@ inline void nearest_of_tile(const Map<Real>& map, const Real* panel, size_t n,
         find_nearest(panel, map.points, workspace.partial, workspace.near);
 }
 
-// workspace.values[row][value] of one map for a tile.
+// The piecewise linear part of the values of a tile.
 template <class Real>
-inline void tile_values(const Model<Real>& model, const Map<Real>& map, const Real* tile,
-                        const Real* panel, size_t n, Workspace<Real>& workspace) {
+inline void piecewise_tile_values(const Model<Real>& model, const Map<Real>& map, const Real* tile,
+                                  const Real* panel, size_t n, Workspace<Real>& workspace) {
     if (map.n_blended > 1) return blend_tile_values(model, map, tile, panel, n, workspace);
     nearest_of_tile(map, panel, n, workspace);
     const NearestPoints<Real> nearest{tile, workspace.near, n};
     apply_functions(map.functions, nearest, workspace.values);
+}
+
+// workspace.values[row][value] of one map for a tile. With a projection and a curved part,
+// workspace.raw has the features of the tile.
+template <class Real>
+inline void tile_values(const Model<Real>& model, const Map<Real>& map, const Real* tile,
+                        const Real* panel, size_t n, Workspace<Real>& workspace) {
+    piecewise_tile_values(model, map, tile, panel, n, workspace);
+    if (map.curve)
+        add_tile_curve(*map.curve, model.projection ? workspace.raw : panel, n, workspace.partial,
+                       workspace.curve, workspace.values);
 }
 
 template <class Real>
@@ -98,14 +110,22 @@ inline void blend_row_values(const Map<Real>& map, const Real* row, const Real* 
     add_base(map, row, 1, workspace);
 }
 
-// workspace.values[value] of one map for one row.
+// The piecewise linear part of the values of one row.
 template <class Real>
-inline void row_values(const Map<Real>& map, const Real* row, const Real* search,
-                       Workspace<Real>& workspace) {
+inline void piecewise_row_values(const Map<Real>& map, const Real* row, const Real* search,
+                                 Workspace<Real>& workspace) {
     if (map.n_blended > 1) return blend_row_values(map, row, search, workspace);
     workspace.near[0] = nearest_of_row(map.points, search, workspace);
     const NearestPoints<Real> nearest{row, workspace.near, 1};
     apply_functions(map.functions, nearest, workspace.values);
+}
+
+// workspace.values[value] of one map for one row.
+template <class Real>
+inline void row_values(const Map<Real>& map, const Real* row, const Real* search,
+                       Workspace<Real>& workspace) {
+    piecewise_row_values(map, row, search, workspace);
+    if (map.curve) add_row_curve(*map.curve, row, workspace.curve, workspace.values);
 }
 
 // The class that the values of one map give; a row with a NaN is class 0.

@@ -30,12 +30,36 @@ struct MapArrays {
     double constant = 0;
 };
 
+// The curved part of a map: see Curve.
+struct CurveArrays {
+    size_t n_terms = 0;             // 0: none
+    std::vector<double> shift;      // (n_features): subtracted from centred rows
+    std::vector<int32_t> columns;   // (n_terms), or empty: a matrix
+    std::vector<double> factors;    // (n_terms), or (n_features, n_terms)
+    std::vector<double> constants;  // (n_values)
+    std::vector<double> slopes;     // (n_values, n_terms)
+    // (n_values, n_terms), or (n_values, n_terms (n_terms + 1) / 2) row by row of the upper
+    // triangle, or empty
+    std::vector<double> squares;
+    double decay = 0;     // u = 1 / (1 + decay mean(v^2))^2
+    size_t n_listed = 0;  // outputs that get squares
+
+    size_t n_squares() const { return constants.empty() ? 0 : squares.size() / constants.size(); }
+    // Call take(feature, factor) for the features of a term.
+    template <class Take>
+    void each_factor(size_t term, Take take) const {
+        if (!columns.empty()) return take(size_t(columns[term]), factors[term]);
+        for (size_t k = 0; k < shift.size(); ++k) take(k, factors[k * n_terms + term]);
+    }
+};
+
 struct ModelArrays {
     size_t n_features = 0, n_search = 0, blend = 1;
     std::vector<double> center;
     std::vector<double> projection;  // (n_features, n_search), or empty
     std::vector<MapArrays> maps;
     std::vector<int32_t> pairs;  // (n_maps, 2), or empty
+    CurveArrays curve;           // of a single map
 };
 
 inline double sum_of_magnitudes(const double* numbers, size_t n, size_t step = 1) {
@@ -62,6 +86,12 @@ inline double largest_growth(const ModelArrays& model) {
                 std::max(growth, search * sum_of_magnitudes(&map.local_slopes[i], model.n_search));
         for (size_t i = 0; i < map.base_slopes.size(); i += model.n_features)
             growth = std::max(growth, sum_of_magnitudes(&map.base_slopes[i], model.n_features));
+    }
+    // The terms of a curved part must be finite; what is made of them stays small.
+    for (size_t j = 0; j < model.curve.n_terms; ++j) {
+        double sum = 0;
+        model.curve.each_factor(j, [&](size_t, double factor) { sum += std::abs(factor); });
+        growth = std::max(growth, sum);
     }
     return std::max(search, growth);
 }
@@ -257,6 +287,7 @@ private:
         const size_t others = from.n_points > 1 ? from.n_points - 1 : 1;
         map.n_blended = arrays.blend < others ? arrays.blend : others;
         pack_values(arrays, from, map);
+        map.curve = arrays.curve.n_terms > 0 ? pack_curve(arrays) : nullptr;
         maps_.push_back(map);
     }
 
@@ -386,6 +417,85 @@ private:
         return offsets;
     }
 
+    const Curve<Real>* pack_curve(const ModelArrays& arrays) {
+        const CurveArrays& from = arrays.curve;
+        const size_t n = from.n_terms, n_outputs = from.constants.size();
+        check_curve(from);
+        Curve<Real>& curve = curve_;
+        curve.n_terms = n;
+        curve.rate = to_precision<Real>(from.decay / double(n));
+        curve.n_listed = from.squares.empty() ? n_outputs : from.n_listed;
+        pack_curve_terms(arrays, curve);
+        const Real* zeros = store(round_up(n_outputs, panel_padding));
+        curve.plain = pack(n_outputs, n + 1, zeros, [&](size_t c, size_t k) {
+            return k < n ? -from.slopes[c * n + k] : -from.constants[c];
+        });
+        if (from.n_squares() == n)
+            curve.diagonal = pack(n_outputs, n, zeros,
+                                  [&](size_t c, size_t k) { return -from.squares[c * n + k]; });
+        else if (from.n_squares() > 0)
+            pack_quadratic(from, curve);
+        return &curve;
+    }
+
+    // From centred rows to v; the rounding of the centre moves these rows.
+    void pack_curve_terms(const ModelArrays& arrays, Curve<Real>& curve) {
+        const CurveArrays& from = arrays.curve;
+        std::vector<double> shift(from.n_terms), scale(from.n_terms);
+        for (size_t j = 0; j < from.n_terms; ++j)
+            from.each_factor(j, [&](size_t k, double factor) {
+                shift[j] += factor * (shift_[k] - from.shift[k]);
+            });
+        curve.shift = store_padded(shift);
+        if (from.columns.empty()) {
+            curve.matrix =
+                pack(from.n_terms, arrays.n_features, curve.shift,
+                     [&](size_t j, size_t k) { return -from.factors[k * from.n_terms + j]; });
+            return;
+        }
+        for (size_t j = 0; j < from.n_terms; ++j) scale[j] = -from.factors[j];
+        curve.scale = store_padded(scale);
+        columns_ = from.columns;
+        curve.columns = columns_.data();
+    }
+
+    // Terms i of a block or a vector side by side, each with the terms j from the first of them on.
+    void pack_quadratic(const CurveArrays& from, Curve<Real>& curve) {
+        const size_t n = from.n_terms, n_outputs = from.constants.size();
+        const auto pack_units = [&](size_t unit, size_t& size) {
+            size = 0;
+            for (size_t i = 0; i < n; i += unit) size += unit * (n - i);
+            Real* packed = store(n_outputs * size);
+            for (size_t c = 0, place = 0; c < n_outputs; ++c)
+                for (size_t first = 0; first < n; first += unit)
+                    for (size_t j = first; j < n; ++j, place += unit)
+                        for (size_t i = first; i <= j && i < first + unit; ++i)
+                            packed[place + i - first] = to_precision<Real>(
+                                from.squares[c * from.n_squares() + i * n - i * (i + 1) / 2 + j]);
+            return packed;
+        };
+        curve.tiles = pack_units(layout_.points, curve.tile_size);
+        curve.lanes = pack_units(layout_.lanes, curve.lane_size);
+    }
+
+    // Raise where the curved part could overflow: |y| is at most sqrt(n_terms / decay) / 2.
+    static void check_curve(const CurveArrays& from) {
+        const double n = double(from.n_terms), rate = from.decay / n;
+        const double bound = std::max(1.0, 0.5 / std::sqrt(rate));
+        const double largest = std::numeric_limits<Real>::max() / 8;
+        for (size_t c = 0; c < from.constants.size(); ++c) {
+            const double sum =
+                std::abs(from.constants[c]) +
+                bound * sum_of_magnitudes(from.slopes.data() + c * from.n_terms, from.n_terms) +
+                bound * bound *
+                    sum_of_magnitudes(from.squares.data() + c * from.n_squares(), from.n_squares());
+            if (!(sum <= largest) || !(rate >= std::numeric_limits<Real>::min()))
+                throw std::invalid_argument(
+                    "the curved base must not overflow: its coefficients are too large, or its "
+                    "decay too small");
+        }
+    }
+
     void fill_model(const ModelArrays& arrays) {
         model_ = {arrays.n_features,
                   whole_vectors(arrays.n_features),
@@ -429,7 +539,8 @@ private:
     std::vector<double> shift_, search_shift_;
     Panels<Real> projection_{};
     std::vector<Map<Real>> maps_;
-    std::vector<int32_t> pairs_;
+    std::vector<int32_t> pairs_, columns_;
+    Curve<Real> curve_{};
     const Real* biases_of_map_ = nullptr;  // of the map being packed
     std::vector<std::unique_ptr<Groups<Real>>> groups_;
     std::deque<std::vector<uint32_t>> starts_;

@@ -16,6 +16,14 @@ namespace limes {
 constexpr double min_work_per_thread = 4e6;
 
 template <class Real>
+double work_per_row(const Curve<Real>& curve) {
+    return double(curve.matrix.n_columns) * double(curve.matrix.n_terms) +
+           double(curve.plain.n_columns) * double(curve.n_terms) +
+           double(curve.diagonal.n_columns) * double(curve.n_terms) +
+           double(curve.n_listed) * double(curve.tile_size);
+}
+
+template <class Real>
 double work_per_row(const Model<Real>& model) {
     double work = model.projection ? double(model.n_search) * double(model.n_features) : 0.0;
     for (size_t i = 0; i < model.n_maps; ++i) {
@@ -23,6 +31,7 @@ double work_per_row(const Model<Real>& model) {
         work += double(map.points.n_columns) * double(model.n_search) +
                 double(map.n_blended * map.n_values) * double(map.functions.width) +
                 (map.has_base ? double(map.n_values) * double(model.n_features) : 0.0);
+        if (map.curve) work += work_per_row(*map.curve);
     }
     return work + double(model.n_features);
 }

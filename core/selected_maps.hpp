@@ -100,6 +100,9 @@ inline void gather_tile(const PredictJob<Real>& job, const uint32_t* places, siz
     }
     transpose_tile(model.projection ? workspace.gathered : workspace.tiles, width, model.n_search,
                    workspace.panels);
+    // A curved part reads all features.
+    if (model.projection && model.maps[0].curve)
+        transpose_tile(workspace.tiles, model.n_padded, model.n_features, workspace.raw);
 }
 
 template <class Real>

@@ -68,6 +68,32 @@ struct Functions {
     const Real* offsets;  // [point][value]
 };
 
+// The curved part of a map: a polynomial of second degree with an envelope. With the terms v of a
+// row, t = 1 / (1 + rate |v|^2) and y = t v, the value of an output is
+//   t (slopes . y + constant t) + sum_i y_i sum_{j >= i} squares_ij y_j,
+// where t is at most 1 and y stays small, however large v is.
+template <class Real>
+struct Curve {
+    size_t n_terms;
+    // v = scale * row[columns] + shift, or, without columns, the scores of `matrix`.
+    const int32_t* columns;  // [term]; null with a matrix
+    const Real* scale;       // [term, whole vectors], negated
+    const Real* shift;       // [term, whole vectors]
+    Panels<Real> matrix;
+    Real rate;
+    Panels<Real> plain;     // [output], over y and t, negated
+    Panels<Real> diagonal;  // [output], over y^2, negated; no columns in another shape
+    // All squares_ij, null in another shape. For tiles, the blocks of one output after another:
+    // [block of Layout::points i][j from the first i of the block on][i of the block]; for single
+    // rows, with Layout::lanes instead. `tile_size` and `lane_size` are the numbers of an output.
+    const Real* tiles;
+    const Real* lanes;
+    size_t tile_size, lane_size;
+    // Outputs with squares for each row, those with the largest values without; the others get at
+    // most the lowest of these. All: the number of outputs.
+    size_t n_listed;
+};
+
 // A blend of a small map evaluates all its functions for every row ("dense") if it has at most
 // max_dense_points points, blends at most max_dense_blended of them, and takes at most
 // max_dense_products products; a map of at most tiny_map_points points may take more.
@@ -88,6 +114,7 @@ struct Map {
     // All functions, negated, for a dense blend: [value][point, rounded up to whole blocks].
     bool is_dense;
     Panels<Real> all_functions;
+    const Curve<Real>* curve;  // null: none
 };
 
 // Maps that share rows, centre and projection. `max_...` is the maximum over the maps.

@@ -1,6 +1,7 @@
 // Scratch memory of one thread, allocated as one block.
 #pragma once
 #include "blend_weights.hpp"
+#include "curved_base.hpp"
 #include "nearest.hpp"
 #include "pruned_nearest.hpp"
 #include "simd.hpp"
@@ -46,6 +47,7 @@ struct Workspace {
     int32_t* votes;  // [row of the group][class]
     BlendWorkspace<Real> blend;
     GroupWorkspace<Real> groups;
+    CurveWorkspace<Real> curve;
     Real* gathered;  // [row of a tile][search_width], where maps are selected or have a base
     // Where maps are selected:
     Real* batch;         // [row][n_padded]
@@ -84,6 +86,7 @@ struct Workspace {
         groups.remaining =
             allocate_as<uint32_t>(memory, model.max_group_vectors + 2 * vectors_per_pass);
         groups.n_skipped = groups.failures = 0;
+        allocate_curve(model.maps[0].curve, memory);
         const size_t n_batch = batch_size(model);
         const size_t n_rows = !is_some ? 0 : job.rows.count < n_batch ? job.rows.count : n_batch;
         const size_t n_places = n_rows * (is_descent ? 1 : job.n_selected);
@@ -108,6 +111,20 @@ struct Workspace {
     }
 
 private:
+    // A curved part is that of a single map.
+    inline void allocate_curve(const Curve<Real>* of, Real* memory) {
+        constexpr size_t height = tile_rows<Real>;
+        const size_t n = of ? of->n_terms : 0, n_outputs = of ? of->plain.n_columns : 0;
+        const bool is_listed = of && has_list(*of), is_diagonal = of && of->diagonal.n_columns > 0;
+        curve.terms = allocate(memory, of ? round_up(n + 1, 2 * block) * height : 0);
+        curve.squares = allocate(memory, is_diagonal ? n * height : 0);
+        curve.sums = allocate(memory, n_outputs * height);
+        curve.square_sums = allocate(memory, is_listed ? n_outputs * height : 0);
+        curve.row = allocate(memory, is_listed ? n : 0);
+        curve.inner = allocate(memory, row_outputs * round_up(n, lanes<Real>));
+        curve.listed_values = allocate(memory, is_listed ? of->n_listed : 0);
+        curve.listed = allocate_as<int32_t>(memory, is_listed ? of->n_listed : 0);
+    }
     inline Real* allocate(Real* memory, size_t n) { return allocate_as<Real>(memory, n); }
     template <class Kind>
     inline Kind* allocate_as(Real* memory, size_t n) {

@@ -2,10 +2,11 @@
 
 from limes._core.hardware import simd_level, simd_levels, thread_count
 from limes._core.kernel_sums import ExactSums, RbfVectors
-from limes._core.predict import Classifier, Maps, split_common_slopes
+from limes._core.predict import Classifier, Curve, Maps, split_common_slopes
 
 __all__ = [
     "Classifier",
+    "Curve",
     "ExactSums",
     "Maps",
     "RbfVectors",

@@ -17,6 +17,7 @@ class Maps:
         blend: int,
         double: bool,
         pairs: NDArray[Any] | None,
+        curve: tuple[Any, ...] | None,
         level: str,
     ) -> None: ...
     def nearest(

@@ -1,7 +1,7 @@
 """Prediction in the compiled core: maps, maps with a class rule, and what makes them fast."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,6 +26,22 @@ GROUP_SIZE = 16
 N_ITERATIONS = 6
 
 
+class Curve(NamedTuple):
+    """The curved part of a single map, as ``limes.model.curved_base.CurvedBase`` defines it."""
+
+    # Shape (n_features,). Subtracted from ``t = x - center``.
+    shift: ArrayLike
+    # Shape (n_terms,): the feature of each term; None with a matrix.
+    columns: ArrayLike | None
+    # Shape (n_terms,), or (n_features, n_terms) without columns.
+    factors: ArrayLike
+    constants: ArrayLike
+    slopes: ArrayLike
+    squares: ArrayLike | None
+    decay: float
+    n_listed: int
+
+
 class Maps:
     """Border maps that share rows, centre and projection, packed for this processor.
 
@@ -34,6 +50,7 @@ class Maps:
     lowest score is that of the nearest point, the lowest index among equals. Its values are
     ``offsets[i, c] + slopes[i, c] @ t``. ``blend`` nearest points are averaged, ``pairs`` are the
     two classes that each map votes between, ``grouped=False`` searches all points of large maps.
+    ``curve`` is added to the values of a single map.
 
     Notes
     -----
@@ -59,6 +76,7 @@ class Maps:
         double: bool = False,
         pairs: ArrayLike | None = None,
         grouped: bool = True,
+        curve: Curve | None = None,
         level: str | None = None,
     ) -> None:
         plain = None if projection is None else _plain(projection)
@@ -69,6 +87,7 @@ class Maps:
             blend,
             double,
             None if pairs is None else np.ascontiguousarray(pairs, dtype=np.int32),
+            None if curve is None else _curve_parts(curve),
             level or DEFAULT_LEVEL,
         )
 
@@ -240,6 +259,19 @@ def _parts(
     return (*plain, groups, factors)
 
 
+def _curve_parts(curve: Curve) -> tuple[Any, ...]:
+    """Return the arrays of a curved part as the core reads them."""
+    columns, squares = curve.columns, curve.squares
+    return (
+        _plain(curve.shift),
+        None if columns is None else np.ascontiguousarray(columns, dtype=np.int32),
+        *(_plain(part) for part in (curve.factors, curve.constants, curve.slopes)),
+        None if squares is None else _plain(squares),
+        float(curve.decay),
+        int(curve.n_listed),
+    )
+
+
 def _plain(values: ArrayLike) -> Array:
     """Return an array as the core reads it: float64, C-ordered."""
     return np.ascontiguousarray(values, dtype=np.float64)
@@ -332,7 +364,7 @@ def _nearest(means: Array, points: Array) -> Array:
     n_means, n_terms = means.shape
     slopes, offsets = np.zeros((n_means, 1, n_terms)), np.zeros((n_means, 1))
     parts = (means, 0.5 * np.sum(means**2, axis=1), slopes, offsets, None, None)
-    maps = _native.Maps(np.zeros(n_terms), [parts], None, 1, True, None, "")
+    maps = _native.Maps(np.zeros(n_terms), [parts], None, 1, True, None, None, "")
     groups = np.empty(len(points), dtype=np.int32)
     maps.nearest(points, groups, 0, 1)
     return groups

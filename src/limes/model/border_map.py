@@ -260,6 +260,7 @@ def compile_maps(
         blend=form.blend,
         double=double,
         pairs=pairs,
+        curve=None if form.curve is None else form.curve.for_core(),
     )
 
 
@@ -276,6 +277,8 @@ class PackedForm:
     parts: tuple[tuple[Array, Array, Array, Array], ...]
     # Number of nearest points whose functions are averaged.
     blend: int
+    # Added to the values of a single map: a function of ``t``, not of ``x``.
+    curve: CurvedBase | None = None
 
 
 def packed_form(maps: Sequence[BorderMap]) -> PackedForm:
@@ -288,13 +291,27 @@ def packed_form(maps: Sequence[BorderMap]) -> PackedForm:
     >>> form.center, form.parts[0][3]  # the value at the centre
     (array([0., 1.]), array([[0.]]))
     """
+    curve = shared_curve(maps)
     preprocessing = maps[0].preprocessing
     center = preprocessing.shift if preprocessing is not None else _mean_point(maps)
+    if curve is not None:
+        center = curve.move_center(center)
+        curve = curve.centered(center)
     is_first = preprocessing is not None and is_projected(maps)
     projection = preprocessing.to_matrix() if preprocessing is not None and is_first else None
     parts = tuple(_centered(center, map_, projection is not None) for map_ in maps)
     # A constant map has blend 1, which must not end the blending of the others.
-    return PackedForm(center, projection, parts, max(int(map_.blend) for map_ in maps))
+    return PackedForm(center, projection, parts, max(int(map_.blend) for map_ in maps), curve)
+
+
+def shared_curve(maps: Sequence[BorderMap]) -> CurvedBase | None:
+    """Return the curved part of a single map, None for none; of several maps none may have one."""
+    if len(maps) > 1 and any(map_.curve is not None for map_ in maps):
+        raise ValueError(
+            f"only a single map may have a curve, got {len(maps)} maps. Use one map with several "
+            "outputs, or maps without curves."
+        )
+    return maps[0].curve
 
 
 def is_projected(maps: Sequence[BorderMap]) -> bool:
@@ -328,11 +345,12 @@ def _plain_cost(maps: Sequence[BorderMap]) -> int:
 
 
 def function_cost(map_: BorderMap, *, projected: bool = False) -> int:
-    """Return the multiply-adds per row of the functions alone."""
+    """Return the multiply-adds per row of the functions alone, with those of the curve."""
+    curved = 0 if map_.curve is None else map_.curve.cost
     n_blended = min(map_.blend, max(map_.n_borders - 1, 1))
     if projected and map_.is_factored:
-        return map_.n_outputs * (map_.n_features + n_blended * map_.points.shape[1])
-    return map_.n_outputs * n_blended * map_.n_features
+        return curved + map_.n_outputs * (map_.n_features + n_blended * map_.points.shape[1])
+    return curved + map_.n_outputs * n_blended * map_.n_features
 
 
 def _mean_point(maps: Sequence[BorderMap]) -> Array:
@@ -352,14 +370,11 @@ def _centered(
     center: Array, map_: BorderMap, is_projected: bool
 ) -> tuple[Array, Array, Array, Array]:
     """Return points, biases, slopes and offsets relative to the centre."""
-    points = map_.points if map_.preprocessing is not None else map_.points - center
+    step = map_.preprocessing
+    # The centre is the step's own shift, which is mapped to zero, unless a curve has moved it.
+    points = map_.points - (center if step is None else step.apply(center[None])[0])
     biases = 0.5 * np.square(points).sum(axis=1)
-    is_folded = map_.preprocessing is not None and not is_projected
-    packed_points = (
-        map_.preprocessing.pull_back(points)
-        if map_.preprocessing is not None and is_folded
-        else points
-    )
+    packed_points = points if step is None or is_projected else step.pull_back(points)
     return packed_points, biases, map_.slopes, map_.offsets + map_.slopes @ center
 
 

@@ -5,12 +5,16 @@ from typing import Any
 
 import numpy as np
 
+from limes._core import Curve
 from limes._typing import Array
 from limes.model.affine import AffineMap
 
 # What a base function may have beside its linear part, from the cheapest to the dearest: nothing;
 # with v the row around the centre and u the envelope, u and u v; with u v_i²; with u v_i v_j.
 SHAPES = ("linear", "envelope", "diagonal", "quadratic")
+# Distance from the centre of a map, in units of v, up to which v is computed from rows around that
+# centre: float32 then has an error of 2e-6 at most.
+MAX_CENTER_DISTANCE = 16.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,24 +79,62 @@ class CurvedBase:
         """Number of coefficients, with those of the step before."""
         n_squares = 0 if self.squares is None else self.squares.size
         matrix = self.preprocessing.matrix
-        before = 2 * self.n_terms if matrix is None else matrix.size + self.preprocessing.n_features
+        before = self.n_terms + (self.n_terms if matrix is None else matrix.size)
         return self.constants.size + self.slopes.size + n_squares + before
 
     @property
     def cost(self) -> int:
         """Multiply-adds per row."""
-        step = self.preprocessing
-        before = self.n_terms * step.n_features if step.is_dense else self.n_terms
-        # Products of terms are made once for all outputs.
-        n_squares = 0 if self.squares is None else int(self.squares.shape[1])
+        step, n_terms = self.preprocessing, self.n_terms
+        # v, the sum of its squares, and the product of each with the root of the envelope.
+        before = n_terms * (2 + (step.n_features if step.is_dense else 1))
+        plain = self.n_outputs * (n_terms + 2)
+        if self.shape == "envelope":
+            return before + plain
+        if self.shape == "diagonal":
+            return before + plain + n_terms * (1 + self.n_outputs)
+        # As a sum over i of v_i times a sum over j, without products of two terms.
         n_curved = self.n_outputs if self.n_listed is None else self.n_listed
-        return before + 2 * self.n_terms * (1 + self.n_outputs) + n_squares * (1 + n_curved)
+        return before + plain + n_curved * n_terms * (n_terms + 3) // 2
 
     def with_preprocessing(self, preprocessing: AffineMap | None) -> "CurvedBase":
         """Return the function of raw rows that a linear step turns into rows of this one."""
         if preprocessing is None:
             return self
         return replace(self, preprocessing=preprocessing.then(self.preprocessing))
+
+    def move_center(self, center: Array) -> Array:
+        """Return the centre of a map, moved to that of v in the features where it is far away.
+
+        Rows are rounded to float32 after the centre is subtracted: v would lose the digits that its
+        distance takes.
+        """
+        step = self.preprocessing
+        largest = np.zeros(step.n_features)
+        if step.matrix is not None:
+            largest = np.abs(step.matrix).max(axis=1)
+        np.maximum.at(largest, step.columns, np.abs(step.scale))
+        is_far = np.abs(step.shift - center) * largest > MAX_CENTER_DISTANCE
+        return np.where(is_far, step.shift, center)
+
+    def centered(self, center: Array) -> "CurvedBase":
+        """Return the function of rows from which a centre has been subtracted."""
+        step = self.preprocessing
+        return replace(self, preprocessing=replace(step, shift=step.shift - center))
+
+    def for_core(self) -> Curve:
+        """Return the same for the compiled core."""
+        step = self.preprocessing
+        return Curve(
+            step.shift,
+            None if step.is_dense else step.columns,
+            step.scale if step.matrix is None else step.matrix,
+            self.constants,
+            self.slopes,
+            self.squares,
+            self.decay,
+            self.n_outputs if self.n_listed is None else self.n_listed,
+        )
 
     def scaled(self, factor: float) -> "CurvedBase":
         """Return the function whose values are a multiple of these."""

@@ -11,7 +11,14 @@ from numpy.typing import NDArray
 
 from limes._core import Classifier, Maps
 from limes._typing import Array, Indices, Labels
-from limes.model.border_map import BorderMap, compile_maps, function_cost, is_projected, row_cost
+from limes.model.border_map import (
+    BorderMap,
+    compile_maps,
+    function_cost,
+    is_projected,
+    row_cost,
+    shared_curve,
+)
 from limes.model.coupling import class_pairs, count_votes, couple, sigmoid, softmax
 
 SCHEMES = ("pairwise", "one-vs-rest", "shared", "shortlist", "tree")
@@ -98,6 +105,9 @@ class MapScheme(Scheme):
     # Compute in float64 instead of float32.
     double: bool = False
 
+    def __post_init__(self) -> None:
+        shared_curve(self.maps)
+
     @cached_property
     def compiled(self) -> Maps:
         """The maps, packed for the compiled core."""
@@ -122,6 +132,7 @@ class MapScheme(Scheme):
     def n_bytes(self) -> int:
         """Size of the points and functions, in the precision of prediction."""
         numbers = sum(map_.points.size + map_.slopes.size + map_.offsets.size for map_ in self.maps)
+        numbers += sum(map_.curve.n_numbers for map_ in self.maps if map_.curve is not None)
         return numbers * (8 if self.double else 4)
 
     def into_range(self, X: NDArray[Any]) -> tuple[NDArray[Any], int]:
@@ -343,6 +354,7 @@ class ShortlistScheme(MapScheme):
     by_vote: bool = True
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         n_pairs = self.n_classes * (self.n_classes - 1) // 2
         wanted, found = [self.n_classes] + n_pairs * [1], [map_.n_outputs for map_ in self.maps]
         if found != wanted:
@@ -486,6 +498,7 @@ class TreeScheme(MapScheme):
     children: NDArray[np.int64] = field(default_factory=lambda: np.array([[-1, -2]]))
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_tree(self.children, self.n_classes)
         if len(self.maps) != self.n_classes - 1 or any(map_.n_outputs != 1 for map_ in self.maps):
             raise ValueError(
