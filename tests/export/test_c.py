@@ -8,7 +8,8 @@ from numpy.testing import assert_array_equal
 from sklearn.svm import SVC
 
 from limes import BorderMap, BordersClassifier, accelerate
-from limes.export.c import c_comment, c_number, c_string, constant_bytes, render, to_c
+from limes.export.c import constant_bytes, to_c
+from limes.export.c_text import c_comment, c_number, c_string, render
 from limes.model import Model
 from limes.model.schemes import PairwiseScheme
 from tests.export.cases import (

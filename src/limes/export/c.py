@@ -1,8 +1,6 @@
 """C99 header from the template ``model.h.in``."""
 
 import re
-from collections.abc import Iterable, Mapping
-from importlib.resources import files
 from typing import Any
 
 import numpy as np
@@ -10,8 +8,10 @@ from numpy.typing import NDArray
 
 import limes
 from limes.classifier import BordersClassifier
+from limes.export.c_text import c_comment, c_number, c_string, elements, lines, render, template
 from limes.export.flat_arrays import (
     Packed,
+    PackedCurve,
     bound_lines,
     pack,
     pack_calibration,
@@ -45,8 +45,6 @@ SCHEMES = ("one-vs-rest", "pairwise", "shared", "shortlist", "tree")
 CHILD_BYTES = 2
 # Of int and size_t on a 32-bit processor, for the estimate of the stack.
 INDEX_BYTES = 4
-# Characters in a line of constants.
-LINE_WIDTH = 96
 
 
 def to_c(
@@ -127,39 +125,6 @@ def constant_bytes(
     return _scheme_bytes(scheme, resolve_dtype(scheme, TYPES.get(dtype or "", dtype)))
 
 
-def render(template: str, flags: Mapping[str, bool], fields: Mapping[str, object]) -> str:
-    r"""Return a template with its conditional sections selected and its fields filled in.
-
-    Lines between ``@if flag@`` or ``@if not flag@`` and ``@end@`` belong to a section, which can
-    have an ``@else@`` and other sections inside.
-
-    Examples
-    --------
-    >>> template = "@if small@\nint @name@;\n@else@\nlong @name@;\n@end@\n"
-    >>> render(template, {"small": False}, {"name": "a"})
-    'long a;\n'
-    """
-    lines: list[str] = []
-    # Whether each section around the line is used.
-    used: list[bool] = []
-    for line in template.splitlines(keepends=True):
-        if condition := re.fullmatch(r"@if (not )?(\w+)@\n", line):
-            used.append(flags[condition[2]] != bool(condition[1]))
-        elif line == "@else@\n":
-            used[-1] = not used[-1]
-        elif line == "@end@\n":
-            used.pop()
-        elif all(used):
-            lines.append(line)
-    return re.sub(r"@(\w+)@", lambda field: str(fields[field[1]]), "".join(lines))
-
-
-def _template(name: str) -> str:
-    """Return a template, with the templates that it includes."""
-    text = files("limes.export").joinpath(name).read_text(encoding="utf-8")
-    return re.sub(r"@include (\S+)@\n", lambda included: _template(included[1]), text)
-
-
 def _names(name: str) -> dict[str, object]:
     """Return the fields that every template has."""
     return {"name": name, "NAME": name.upper(), "version": limes.__version__}
@@ -197,7 +162,7 @@ def _header(
     """Return the header of maps or of exact sums; with labels unless another header has them."""
     if isinstance(scheme, ExactScheme):
         exact = _Exact(scheme, real)
-        template, flags = "exact.h.in", _exact_flags(exact)
+        form, flags = "exact.h.in", _exact_flags(exact)
         fields = {
             **_exact_descriptions(exact),
             **_exact_literals(name, exact),
@@ -206,12 +171,13 @@ def _header(
     else:
         assert isinstance(scheme, MapScheme)
         packed = pack(scheme, real)
-        template, flags = "model.h.in", _flags(scheme, packed)
+        form, flags = "model.h.in", _flags(scheme, packed)
         fields = {
             **_sizes(scheme, packed),
             **_descriptions(scheme, packed),
             **_literals(scheme, packed),
             **_arrays(scheme, packed),
+            **_curve_fields(name, packed),
         }
     is_part = labels_name is not None
     flags["labelled"] = not is_part
@@ -220,7 +186,7 @@ def _header(
     fields["labels_name"] = labels_name or f"{name}_labels"
     fields["feature_names"] = _feature_names(fast)
     fields |= {**_names(name), **_labels(fast.classes_)}
-    return render(_template(template), flags, fields)
+    return render(template(form), flags, fields)
 
 
 def _fallback_header(
@@ -246,7 +212,7 @@ def _fallback_header(
         "percent": f"{100 * scheme.share:.3g}",
         **_labels(fast.classes_),
     }
-    return render(_template("fallback.h.in"), {"one_value": packed.n_values == 1}, fields)
+    return render(template("fallback.h.in"), {"one_value": packed.n_values == 1}, fields)
 
 
 def _constant_bytes(scheme: Scheme, packed: Packed) -> int:
@@ -254,7 +220,11 @@ def _constant_bytes(scheme: Scheme, packed: Packed) -> int:
     floats = packed.center.nbytes
     floats += 0 if packed.projection is None else packed.projection.nbytes
     for part in packed.maps:
-        floats += part.points.nbytes + part.biases.nbytes + part.slopes.nbytes + part.offsets.nbytes
+        floats += part.slopes.nbytes + part.offsets.nbytes
+        floats += part.points.nbytes + part.biases.nbytes if packed.is_searched else 0
+    if packed.curve is not None:
+        floats += sum(array.nbytes for array in packed.curve.arrays())
+        floats += _column_bytes(packed.curve) * packed.curve.n_terms
     n_children = 2 * len(packed.maps) if isinstance(scheme, TreeScheme) else 0
     return int(floats) + _size_bytes(packed) * len(packed.maps) + CHILD_BYTES * n_children
 
@@ -262,6 +232,13 @@ def _constant_bytes(scheme: Scheme, packed: Packed) -> int:
 def _size_bytes(packed: Packed) -> int:
     """Return the bytes of the number of points of one map."""
     return 2 if max(part.n_points for part in packed.maps) < 2**16 else 4
+
+
+def _column_bytes(curve: PackedCurve) -> int:
+    """Return the bytes of the number of one column, 0 where no columns are selected."""
+    if curve.columns is None:
+        return 0
+    return 2 if curve.columns.max() < 2**16 else 4
 
 
 def _too_large(scheme: Scheme, real: np.dtype[Any], n_bytes: int, max_bytes: int) -> ValueError:
@@ -280,13 +257,14 @@ def _too_large(scheme: Scheme, real: np.dtype[Any], n_bytes: int, max_bytes: int
     numbers = maps[0].points[0].size + 1 + maps[0].slopes[0].size + maps[0].n_values
     point_bytes = numbers * maps[0].points.itemsize
     fixed_bytes = n_bytes - point_bytes * sum(part.n_points for part in maps)
+    linear = "" if packed.curve is None else "curved=False, "
     n_fitting = max(0, (max_bytes - fixed_bytes) // point_bytes // len(maps))
     return ValueError(
         f"the constants must fit max_bytes={max_bytes!r}, got {n_bytes} bytes: fit with "
         f"n_borders={n_fitting} or fewer."
         if n_fitting
-        else f"the constants must fit max_bytes={max_bytes!r}, got {n_bytes} bytes: fit with fewer "
-        "features or another scheme, since not one border point per map fits."
+        else f"the constants must fit max_bytes={max_bytes!r}, got {n_bytes} bytes: fit with "
+        f"{linear}fewer features or another scheme, since not one border point per map fits."
     )
 
 
@@ -303,6 +281,7 @@ def _sizes(scheme: Scheme, packed: Packed) -> dict[str, int]:
         "n_search": packed.maps[0].points.shape[1],
         "blend": max(part.n_blended for part in packed.maps),
         "max_classes": scheme.n_classes,
+        **_curve_sizes(packed.curve),
         "n_bytes": _constant_bytes(scheme, packed),
     }
     sizes["row_size"] = sizes["n_features"]
@@ -315,13 +294,25 @@ def _sizes(scheme: Scheme, packed: Packed) -> dict[str, int]:
     return sizes
 
 
+def _curve_sizes(curve: PackedCurve | None) -> dict[str, int]:
+    """Return the lengths of the arrays of a curved base."""
+    if curve is None:
+        return {"n_terms": 0, "n_listed": 0, "n_products": 0}
+    return {
+        "n_terms": curve.n_terms,
+        "n_listed": curve.n_listed or 0,
+        "n_products": 0 if curve.squares is None else int(curve.squares.shape[1]),
+    }
+
+
 def _descriptions(scheme: Scheme, packed: Packed) -> dict[str, object]:
     """Return what the first comment of the header states."""
     n_points, n_maps = sum(part.n_points for part in packed.maps), len(packed.maps)
+    base = "" if packed.curve is None else f", {packed.curve.shape} base"
     return {
         "summary": f"{scheme.n_classes} classes, {packed.n_features} features, scheme "
         f"{scheme.name}, {n_points} border point{'s' * (n_points > 1)} in {n_maps} "
-        f"map{'s' * (n_maps > 1)}",
+        f"map{'s' * (n_maps > 1)}{base}",
         "stack_bytes": _stack_bytes(scheme, packed),
     }
 
@@ -335,10 +326,12 @@ def _feature_names(fast: BordersClassifier) -> str:
 def _stack_bytes(scheme: Scheme, packed: Packed) -> int:
     """Return the bytes of the arrays that are alive at once during a prediction, at most."""
     sizes, itemsize = _sizes(scheme, packed), packed.center.itemsize
-    evaluation = itemsize * sizes["row_size"]
+    evaluation, blending = itemsize * sizes["row_size"], 0
     if sizes["blend"] > 1:
-        evaluation += itemsize * (sizes["blend"] + 1 + sizes["n_functions"])
-        evaluation += INDEX_BYTES * (sizes["blend"] + 1)
+        blending = itemsize * (sizes["blend"] + 1 + sizes["n_functions"])
+        blending += INDEX_BYTES * (sizes["blend"] + 1)
+    bending = itemsize * sizes["n_terms"] + (itemsize + INDEX_BYTES) * sizes["n_listed"]
+    evaluation += max(blending, bending)
     if isinstance(scheme, TreeScheme):
         return evaluation + itemsize
     decision, n_compared = 0, sizes["max_classes"]
@@ -383,33 +376,17 @@ def _literals(scheme: Scheme, packed: Packed) -> dict[str, str]:
 
 def _arrays(scheme: Scheme, packed: Packed) -> dict[str, str]:
     """Return the elements of all arrays but the labels, those of all maps in turn."""
-    arrays = {"center": _elements(packed.center)}
+    arrays = {"center": elements(packed.center)}
     if packed.projection is not None:
-        arrays["projection"] = _elements(packed.projection)
-    arrays["sizes"] = _lines(str(part.n_points) for part in packed.maps)
+        arrays["projection"] = elements(packed.projection)
+    arrays["sizes"] = lines(str(part.n_points) for part in packed.maps)
     for field in ("points", "biases", "slopes", "offsets"):
-        arrays[field] = _elements(
+        arrays[field] = elements(
             np.concatenate([getattr(part, field).ravel() for part in packed.maps])
         )
     if isinstance(scheme, TreeScheme):
-        arrays["children"] = _lines(map(str, scheme.children.ravel()))
+        arrays["children"] = lines(map(str, scheme.children.ravel()))
     return arrays
-
-
-def _elements(values: NDArray[Any]) -> str:
-    """Return floats as lines of literals."""
-    return _lines(c_number(value) for value in values.ravel())
-
-
-def _lines(literals: Iterable[str]) -> str:
-    """Return literals as the indented lines of an array."""
-    lines, line = [], "   "
-    for literal in literals:
-        if len(line) + len(literal) + 2 > LINE_WIDTH:
-            lines.append(line)
-            line = "   "
-        line += f" {literal},"
-    return "\n".join([*lines, line])
 
 
 def _labels(classes: NDArray[Any]) -> dict[str, str]:
@@ -420,7 +397,7 @@ def _labels(classes: NDArray[Any]) -> dict[str, str]:
         kind, literals = "double", [repr(float(label)) for label in classes]
     else:
         kind, literals = _whole_labels([int(label) for label in classes])
-    return {"label_type": kind, "labels": _lines(literals)}
+    return {"label_type": kind, "labels": lines(literals)}
 
 
 def _whole_labels(labels: list[int]) -> tuple[str, list[str]]:
@@ -441,6 +418,8 @@ def _flags(scheme: MapScheme, packed: Packed) -> dict[str, bool]:
     is_pairwise = scheme.name == "pairwise"
     is_binary = is_pairwise and scheme.n_classes == 2
     return {
+        **_curve_flags(packed.curve),
+        "searched": packed.is_searched,
         "projected": packed.projection is not None,
         "blended": max(part.n_blended for part in packed.maps) > 1,
         "two_classes": is_binary,
@@ -455,6 +434,45 @@ def _flags(scheme: MapScheme, packed: Packed) -> dict[str, bool]:
         "highest_value": scheme.name in ("one-vs-rest", "shared"),
         "logits": scheme.name in ("shared", "shortlist"),
         "sigmoid": is_pairwise or scheme.name in ("shortlist", "tree"),
+    }
+
+
+def _curve_fields(name: str, packed: Packed) -> dict[str, str]:
+    """Return numbers, parts of expressions and arrays of the curved base; none without one."""
+    curve, real = packed.curve, packed.center.dtype.type
+    if curve is None:
+        return {}
+    row, place = f"{name}_curve", "i" if curve.projection is None else "k"
+    feature = f"x[{row}_columns[i]]" if curve.columns is not None else f"x[{place}]"
+    if curve.shift is not None:
+        feature = f"({feature} - {row}_shift[{place}])"
+    scaled = "" if curve.scale is None else f" * {row}_scale[i]"
+    moved = "" if curve.offsets is None else f" + {row}_offsets[i]"
+    fields = {
+        "curve_row": "t" if curve.shift is None else "x",
+        "curve_feature": feature,
+        "curve_term": f"{feature}{scaled}{moved}",
+        "curve_start": "0" if curve.offsets is None else f"{row}_offsets[i]",
+        "curve_shift_length": "TERMS" if curve.projection is None else "FEATURES",
+        "curve_decay": c_number(real(curve.decay)),
+        "largest_real": c_number(np.finfo(real).max),
+        "column_type": "unsigned short" if _column_bytes(curve) == 2 else "unsigned long",
+        "curve_columns": "" if curve.columns is None else lines(map(str, curve.columns)),
+    }
+    for part in ("shift", "projection", "scale", "offsets", "constants", "slopes", "squares"):
+        array = getattr(curve, part)
+        fields[f"curve_{part}"] = "" if array is None else elements(array)
+    return fields
+
+
+def _curve_flags(curve: PackedCurve | None) -> dict[str, bool]:
+    """Return which sections of the template the curved base has."""
+    arrays = ("shift", "projection", "columns", "scale", "offsets", "squares")
+    return {
+        "curved": curve is not None,
+        **{f"curve_{name}": getattr(curve, name, None) is not None for name in arrays},
+        "quadratic": curve is not None and curve.shape == "quadratic",
+        "listed": curve is not None and curve.n_listed is not None,
     }
 
 
@@ -576,14 +594,14 @@ def _exact_arrays(exact: _Exact) -> dict[str, object]:
     fields: dict[str, object] = {}
     for name in ("center", "scale", "projection", "offsets", "slopes", "intercepts"):
         array = getattr(packed, name)
-        fields[name] = "" if array is None else _elements(array)
+        fields[name] = "" if array is None else elements(array)
     for name in ("vectors", "weights"):
         array = getattr(packed, name)
         # C has no empty arrays.
-        fields[name] = _elements(array if array.size else np.zeros(1, array.dtype))
-    fields["columns"] = "" if packed.columns is None else _lines(map(str, packed.columns))
-    fields["sizes"] = _lines(map(str, packed.n_support))
-    fields["order"] = _lines(map(str, exact.scheme.class_order))
+        fields[name] = elements(array if array.size else np.zeros(1, array.dtype))
+    fields["columns"] = "" if packed.columns is None else lines(map(str, packed.columns))
+    fields["sizes"] = lines(map(str, packed.n_support))
+    fields["order"] = lines(map(str, exact.scheme.class_order))
     if calibration is None:
         return fields
     # Half the log odds of pairs, as the coupling takes them.
@@ -591,15 +609,15 @@ def _exact_arrays(exact: _Exact) -> dict[str, object]:
     isotonic = calibration.isotonic
     return {
         **fields,
-        "sigmoids": _elements(0.5 * pairs),
-        "calibration": _elements(pairs),
+        "sigmoids": elements(0.5 * pairs),
+        "calibration": elements(pairs),
         "n_columns": len(isotonic) or len(pairs),
-        "steps": _lines(str(len(x)) for x, _ in isotonic),
+        "steps": lines(str(len(x)) for x, _ in isotonic),
         "n_steps": sum(len(x) for x, _ in isotonic),
-        "thresholds": _elements(
+        "thresholds": elements(
             np.concatenate([np.empty(0, exact.real), *(x for x, _ in isotonic)])
         ),
-        "levels": _elements(np.concatenate([np.empty(0, exact.real), *(y for _, y in isotonic)])),
+        "levels": elements(np.concatenate([np.empty(0, exact.real), *(y for _, y in isotonic)])),
     }
 
 
@@ -640,32 +658,3 @@ def _exact_flags(exact: _Exact) -> dict[str, bool]:
         "most_votes": not is_two and rule in ("votes", "ties broken"),
         "ties_broken": rule == "ties broken",
     }
-
-
-def c_number(value: Any) -> str:
-    """Return the shortest decimal that C reads as the same bits.
-
-    Examples
-    --------
-    >>> c_number(np.float32(0.1)), c_number(np.float64(2.0))
-    ('0.1f', '2.0')
-    """
-    return f"{value!s}f" if value.dtype == np.float32 else str(value)
-
-
-def c_string(value: str) -> str:
-    r"""Return a text as a string literal: UTF-8, all but plain characters as octal numbers.
-
-    Examples
-    --------
-    >>> print(c_string('a"b\n?é'))
-    "a\042b\012\077\303\251"
-    """
-    plain = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789 _-+.,:;()[]/*=<>"
-    data = value.encode("utf-8", "surrogatepass")
-    return '"' + "".join(chr(byte) if byte in plain else f"\\{byte:03o}" for byte in data) + '"'
-
-
-def c_comment(value: str) -> str:
-    """Return a text that cannot end a comment: ASCII, other characters by their numbers."""
-    return ascii(re.sub("[@*/?]", lambda match: f"\\x{ord(match[0]):02x}", value))

@@ -11,8 +11,9 @@ from sklearn.utils.validation import check_is_fitted
 from limes._typing import Array, Indices
 from limes.classifier import BordersClassifier
 from limes.model.affine import AffineMap, to_dense
-from limes.model.border_map import packed_form
+from limes.model.border_map import BorderMap, packed_form
 from limes.model.coupling import class_pairs
+from limes.model.curved_base import CurvedBase
 from limes.model.exact import ClassDensities, ExactScheme, FallbackScheme, PairSigmoids
 from limes.model.schemes import MapScheme, Scheme
 from limes.model.svm import Kernel, TrainedSvm
@@ -57,6 +58,50 @@ class PackedMap:
 
 
 @dataclass(frozen=True, eq=False)
+class PackedCurve:
+    """The curved base of a map, as a polynomial of terms v of a row.
+
+    ``v = (x - shift) @ projection + offsets``, or ``(x[columns] - shift) * scale + offsets``. With
+    ``q = 1 / (1 + decay * sum(v²))``, which keeps every product in range, the value of an output is
+    ``q (q (constants + slopes @ v) + sum of squares[i, j] (q v_i) v_j)``.
+    """
+
+    # Shape (n_features,), or (n_terms,) without a projection. None where it is the center of the
+    # map, so that ``x - shift`` is at hand.
+    shift: Real | None
+    # Shape (n_features, n_terms).
+    projection: Real | None
+    # Shape (n_terms,), all three; None where they change nothing.
+    columns: Indices | None
+    scale: Real | None
+    # What the rounding of the shift took from the terms.
+    offsets: Real | None
+    # Shape (n_outputs,).
+    constants: Real
+    # Shape (n_outputs, n_terms).
+    slopes: Real
+    # Shape (n_outputs, n_products), as in CurvedBase.
+    squares: Real | None
+    # One of limes.model.curved_base.SHAPES.
+    shape: str
+    # That of the sum of squares, not of their mean.
+    decay: float
+    # Number of classes with products of terms; None for all.
+    n_listed: int | None
+
+    @property
+    def n_terms(self) -> int:
+        """Number of terms."""
+        return int(self.slopes.shape[1])
+
+    def arrays(self) -> list[NDArray[Any]]:
+        """Return the arrays of numbers that a program stores, but the columns."""
+        before = [self.shift, self.projection, self.scale, self.offsets]
+        arrays = [*before, self.constants, self.slopes, self.squares]
+        return [array for array in arrays if array is not None]
+
+
+@dataclass(frozen=True, eq=False)
 class Packed:
     """Maps with what they share: ``t = x - center``, ``z = t @ projection``, or ``z = t``."""
 
@@ -65,11 +110,18 @@ class Packed:
     # Shape (n_features, n_search). None if the search runs in the space of the rows.
     projection: Real | None
     maps: tuple[PackedMap, ...]
+    # Added to the values of the only map; None for none.
+    curve: PackedCurve | None = None
 
     @property
     def n_features(self) -> int:
         """Number of features of a row."""
         return len(self.center)
+
+    @property
+    def is_searched(self) -> bool:
+        """Whether any map has more than one point."""
+        return any(part.n_points > 1 for part in self.maps)
 
     @property
     def n_values(self) -> int:
@@ -124,14 +176,55 @@ def pack(scheme: MapScheme, dtype: Any) -> Packed:
 
     As in the core, the centre is rounded, and biases and offsets are corrected for the difference.
     """
-    form = packed_form(scheme.maps)
+    curve = _only_curve(scheme)
+    form = packed_form(scheme.maps if curve is None else [_around_curve(scheme.maps[0], curve)])
     center = round_to(form.center, dtype)
     shift = center.astype(np.float64) - form.center
     projection = None if form.projection is None else to_dense(form.projection)
     search_shift = shift if projection is None else shift @ projection
     maps = [_pack_map(part, shift, search_shift, form.blend, dtype) for part in form.parts]
     rounded_projection = None if projection is None else round_to(projection, dtype)
-    return Packed(center, rounded_projection, tuple(maps))
+    packed_curve = None if curve is None else _pack_curve(curve, center, dtype)
+    return Packed(center, rounded_projection, tuple(maps), packed_curve)
+
+
+def _only_curve(scheme: MapScheme) -> CurvedBase | None:
+    """Return the curved base of a scheme of one map, None if it has none."""
+    curves = [map_.curve for map_ in scheme.maps if map_.curve is not None]
+    if curves and (len(scheme.maps) > 1 or scheme.name not in ("pairwise", "shared")):
+        raise ValueError(
+            "an export supports a curved base in the scheme 'shared' and in that of two classes, "
+            f"got {scheme.name!r} of {len(scheme.maps)!r} maps: fit with curved=False."
+        )
+    return curves[0] if curves else None
+
+
+def _around_curve(map_: BorderMap, curve: CurvedBase) -> BorderMap:
+    """Return a map of one point, wherever that is, with its centre at that of the curved base."""
+    if map_.n_borders > 1:
+        return map_
+    return replace(map_, points=curve.preprocessing.shift[None], preprocessing=None)
+
+
+def _pack_curve(curve: CurvedBase, center: Real, dtype: Any) -> PackedCurve:
+    """Return a curved base, with what the rounding of its shift takes from the terms."""
+    step = curve.preprocessing
+    shift = round_to(step.shift, dtype)
+    moved = step.apply(shift.astype(np.float64)[None])[0]
+    used = slice(None) if step.is_dense else step.columns
+    is_center = np.array_equal(shift[used], center[used])
+    n_listed = None if curve.squares is None else curve.n_listed
+    return PackedCurve(
+        None if is_center else shift[used],
+        **_packed_step(step, dtype),
+        offsets=round_to(moved, dtype) if np.any(moved) else None,
+        constants=round_to(curve.constants, dtype),
+        slopes=round_to(curve.slopes, dtype),
+        squares=None if curve.squares is None else round_to(curve.squares, dtype),
+        shape=curve.shape,
+        decay=curve.decay / curve.n_terms,
+        n_listed=None if n_listed == curve.n_outputs else n_listed,
+    )
 
 
 def _pack_map(

@@ -68,6 +68,12 @@ def to_libagf(fast: BordersClassifier, *, scaled: bool = False) -> str:
             "libAGF's text models hold border points, got exact sums: fit with scheme='pairwise' "
             "(limes accelerate --scheme pairwise), or write the SVM as a LIBSVM model."
         )
+    if any(map_.curve is not None for map_ in scheme.maps):
+        also = "" if scheme.name == "pairwise" else " and scheme='pairwise'"
+        raise ValueError(
+            "libAGF's text models hold linear functions, got a curved base: fit with "
+            f"curved=False{also}."
+        )
     if scheme.name != "pairwise":
         raise ValueError(
             f"libAGF's text models hold one border a pair of classes, got scheme {scheme.name!r}: "

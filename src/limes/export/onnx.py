@@ -12,6 +12,7 @@ from limes._typing import Array
 from limes.classifier import BordersClassifier
 from limes.export.flat_arrays import (
     Packed,
+    PackedCurve,
     PackedMap,
     pack,
     resolve_dtype,
@@ -197,6 +198,9 @@ def map_values(graph: Graph, packed: Packed, rows: str) -> str:
         _group_values(graph, [packed.maps[place] for place in places], centered, searched)
         for places in groups.values()
     ]
+    if packed.curve is not None:
+        start = centered if packed.curve.shift is None else rows
+        return _add_curve(graph, packed.curve, start, values[0])
     if len(values) == 1:
         return values[0]
     joined = graph.add("Concat", *values, axis=1)
@@ -293,6 +297,66 @@ def _point_values(
         "Gather", graph.number(offsets.reshape(-1, n_values)), places, axis=0
     )
     return graph.add("Add", graph.shaped(products, 0, *shape), nearest_offsets)
+
+
+def _add_curve(graph: Graph, curve: PackedCurve, rows: str, values: str) -> str:
+    """Add the curved base to the values of a map: (n_rows, n_values)."""
+    terms = _curve_terms(graph, curve, rows)
+    square = graph.total(graph.add("Mul", terms, terms), 1)
+    decayed = graph.add("Mul", square, graph.number(curve.decay))
+    q = graph.add("Div", graph.number(1.0), graph.add("Add", decayed, graph.number(1.0)))
+    linear = graph.add("MatMul", terms, graph.number(curve.slopes.T))
+    plain = graph.add("Mul", q, graph.add("Add", linear, graph.number(curve.constants)))
+    start = graph.add("Add", values, graph.add("Mul", q, plain))
+    if curve.squares is None:
+        return start
+    small = graph.add("Mul", terms, q)
+    if curve.shape == "quadratic":
+        firsts, seconds = (graph.integers(index) for index in np.triu_indices(curve.n_terms))
+        small = graph.add("Gather", small, firsts, axis=1)
+        terms = graph.add("Gather", terms, seconds, axis=1)
+    products = graph.add("Mul", small, terms)
+    sums = graph.add("MatMul", products, graph.number(curve.squares.T))
+    curved = graph.add("Add", start, graph.add("Mul", q, sums))
+    return curved if curve.n_listed is None else _list_curved(graph, start, curved, curve.n_listed)
+
+
+def _curve_terms(graph: Graph, curve: PackedCurve, rows: str) -> str:
+    """Add the terms of the curved base, with rows limited so that squares do not overflow."""
+    if curve.columns is not None:
+        rows = graph.add("Gather", rows, graph.integers(curve.columns), axis=1)
+    if curve.shift is not None:
+        rows = graph.add("Sub", rows, graph.number(curve.shift))
+    limits = _curve_limits(curve, graph.dtype)
+    rows = graph.add("Max", graph.add("Min", rows, graph.number(limits)), graph.number(-limits))
+    if curve.projection is not None:
+        rows = graph.add("MatMul", rows, graph.number(curve.projection))
+    if curve.scale is not None:
+        rows = graph.add("Mul", rows, graph.number(curve.scale))
+    return rows if curve.offsets is None else graph.add("Add", rows, graph.number(curve.offsets))
+
+
+def _curve_limits(curve: PackedCurve, dtype: np.dtype[Any]) -> Array:
+    """Return how large each shifted feature may be: beyond it the curved base is practically 0."""
+    largest = float(np.finfo(dtype).max)
+    root = np.sqrt(largest / (8.0 * curve.n_terms))
+    if curve.projection is not None:
+        weights = len(curve.projection) * np.abs(curve.projection).max(axis=1).astype(np.float64)
+    elif curve.scale is not None:
+        weights = np.abs(curve.scale).astype(np.float64)
+    else:
+        weights = np.ones(curve.n_terms)
+    return np.asarray(root / np.maximum(weights, root / largest))
+
+
+def _list_curved(graph: Graph, plain: str, curved: str, n_listed: int) -> str:
+    """Add the curved values of the classes with the largest plain ones; no other is above them."""
+    size, one = graph.integers([n_listed]), graph.integers([1])
+    _, places = graph.add_many("TopK", 2, plain, size, axis=1, largest=1, sorted=1)
+    listed = graph.add("GatherElements", curved, places, axis=1)
+    lowest, _ = graph.add_many("TopK", 2, listed, one, axis=1, largest=0, sorted=1)
+    bounded = graph.add("Min", plain, lowest)
+    return graph.add("ScatterElements", bounded, places, listed, axis=1)
 
 
 def decide(graph: Graph, scheme: Scheme, values: str) -> tuple[str, str]:
