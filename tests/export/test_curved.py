@@ -300,7 +300,7 @@ def test_several_maps_with_a_curved_base_are_refused():
     map_ = curved_map(Case("diagonal", "scaling", 1))
     fast = classifier(OneVsRestScheme((map_,) * 3, 3))
     for export in (to_c, to_onnx):
-        with pytest.raises(ValueError, match=r"'one-vs-rest' of 3 maps: fit with curved=False"):
+        with pytest.raises(ValueError, match="only a single map may have a curve, got 3 maps"):
             export(fast)
 
 
