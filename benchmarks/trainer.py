@@ -107,7 +107,9 @@ def report(level, before, n_turns):
     print(f"\n{level:24}{'before':>8}{'now':>8}{'ratio':>8}   µs a sample")
     for name in turns[0][0]:
         now, old = (
-            min((turn[i][name] for turn in turns if i < len(turn) and name in turn[i]), default=None)
+            min(
+                (turn[i][name] for turn in turns if i < len(turn) and name in turn[i]), default=None
+            )
             for i in (0, 1)
         )
         ratio = f"{old:8.2f}{now:8.2f}{old / now:8.2f}" if old else f"{'':8}{now:8.2f}"

@@ -61,8 +61,8 @@ struct ParameterViews {
     }
 };
 
-// The arrays of curved inputs, from None or a tuple (shape, center, scale, directions, decay, means,
-// inverse_deviations).
+// The arrays of curved inputs, from None or a tuple (shape, center, scale, directions, decay,
+// means, inverse_deviations).
 class CurvedViews {
 public:
     explicit CurvedViews(nb::handle curved) {
@@ -198,7 +198,8 @@ void bind_trainer(nb::module_& m) {
     using namespace nb::literals;
     m.def("train", &train, "rows"_a, "targets"_a, "anchors"_a, "components"_a.none(), "points"_a,
           "slopes"_a, "offsets"_a, "base_slopes"_a, "base_offsets"_a, "curved"_a.none(),
-          "n_blended"_a, "radius"_a, "n_samples"_a, "n_batch"_a, "rates"_a, "decay"_a, "seed"_a, "level"_a);
+          "n_blended"_a, "radius"_a, "n_samples"_a, "n_batch"_a, "rates"_a, "decay"_a, "seed"_a,
+          "level"_a);
     m.def("loss_and_gradient", &loss_and_gradient, "rows"_a, "targets"_a, "anchors"_a,
           "components"_a.none(), "points"_a, "slopes"_a, "offsets"_a, "base_slopes"_a,
           "base_offsets"_a, "curved"_a.none(), "n_blended"_a, "radius"_a, "gradients"_a, "level"_a);

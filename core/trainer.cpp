@@ -38,8 +38,8 @@ struct Random {
 
 // ---- Inputs of the base function ----
 
-// The curved inputs of a row from its terms v, which are followed by a vector of zeros. Vectors that
-// reach past the end of a part are overwritten by the next part, and at last by zeros.
+// The curved inputs of a row from its terms v, which are followed by a vector of zeros. Vectors
+// that reach past the end of a part are overwritten by the next part, and at last by zeros.
 void make_curved_inputs(const Workspace& workspace, const float* v, float* out) {
     const CurvedInputs& curved = workspace.job.curved;
     const size_t n = curved.n_terms;
@@ -50,8 +50,7 @@ void make_curved_inputs(const Workspace& workspace, const float* v, float* out) 
     const float *mean = workspace.means, *inverse = workspace.inverse_deviations;
     size_t place = 0;
     const auto put = [&](Floats<width> raw, size_t n_used) {
-        store<width>(out + place,
-                     (raw - load<width>(mean + place)) * load<width>(inverse + place));
+        store<width>(out + place, (raw - load<width>(mean + place)) * load<width>(inverse + place));
         place += n_used < width ? n_used : width;
     };
     put(broadcast<width>(envelope), 1);
@@ -61,8 +60,7 @@ void make_curved_inputs(const Workspace& workspace, const float* v, float* out) 
             put(envelope * load<width>(v + j) * load<width>(v + j), n - j);
     if (curved.shape == BaseShape::quadratic)
         for (size_t i = 0; i < n; ++i)
-            for (size_t j = i; j < n; j += width)
-                put(envelope * v[i] * load<width>(v + j), n - j);
+            for (size_t j = i; j < n; j += width) put(envelope * v[i] * load<width>(v + j), n - j);
     const size_t n_spare = workspace.n_inputs - workspace.constant;
     out[place] = 1;
     for (size_t i = 1; i < n_spare; ++i) out[place + i] = 0;
@@ -136,8 +134,7 @@ void find_scores(Workspace& workspace, size_t first, size_t n) {
             }
         for (size_t p = 0; p < tile_points && i + p < m; ++p)
             for (size_t v = 0; v < block_vectors; ++v) {
-                const Floats<width> score =
-                    squares[v] + workspace.half_squares[i + p] - sums[p][v];
+                const Floats<width> score = squares[v] + workspace.half_squares[i + p] - sums[p][v];
                 // A NaN becomes 0 too.
                 store<width>(workspace.scores + (i + p) * block_rows + v * width,
                              score > 0.0f ? score : Floats<width>{});
@@ -188,8 +185,7 @@ void find_blend_weights(Workspace& workspace, size_t row, size_t block_row) {
     const size_t n = workspace.job.n_blended;
     uint32_t* near = workspace.near + row * workspace.n_near;
     float *scores = workspace.near_scores, *weights = workspace.weights + row * workspace.n_near;
-    for (size_t j = 0; j <= n; ++j)
-        scores[j] = workspace.scores[near[j] * block_rows + block_row];
+    for (size_t j = 0; j <= n; ++j) scores[j] = workspace.scores[near[j] * block_rows + block_row];
     // Keys may have the wrong order where two scores differ in the bits of the index only.
     for (size_t j = 0; j < n; ++j)
         if (scores[j] > scores[n]) {
@@ -225,8 +221,7 @@ void find_neighbours(Workspace& workspace, size_t n) {
         find_scores(workspace, first, n - first);
         for (size_t row = 0; row < block_rows && first + row < n; ++row) {
             uint32_t* near = workspace.near + (first + row) * n_near;
-            if (is_keyed && row % width == 0)
-                sort_points(workspace, row / width, index_mask, keys);
+            if (is_keyed && row % width == 0) sort_points(workspace, row / width, index_mask, keys);
             if (is_keyed)
                 for (size_t j = 0; j < n_near; ++j)
                     near[j] = uint32_t(keys[j * width + row % width] & index_mask);
@@ -292,8 +287,7 @@ inline void evaluate_tile(const Workspace& workspace, const float* functions, co
         Floats<n> slopes[n_vectors];
         for (size_t v = 0; v < n_vectors; ++v) slopes[v] = load<n>(functions + a * columns + v * n);
         for (size_t p = 0; p < n_tile; ++p)
-            for (size_t v = 0; v < n_vectors; ++v)
-                sums[p][v] += shifts[p * stride + a] * slopes[v];
+            for (size_t v = 0; v < n_vectors; ++v) sums[p][v] += shifts[p * stride + a] * slopes[v];
     }
     for (size_t p = 0; p < n_tile; ++p)
         for (size_t v = 0; v < n_vectors; ++v) store<n>(out + p * columns + v * n, sums[p][v]);
@@ -415,18 +409,17 @@ inline void find_pair_gradients(const Workspace& workspace, size_t row) {
     const auto by_weight = [&](size_t j) {
         Floats<n> sum = {};
         for (size_t c = 0; c < columns; c += n)
-            sum += load<n>(gradient + c) *
-                   load<n>(workspace.pair_values + places[j] * columns + c);
+            sum += load<n>(gradient + c) * load<n>(workspace.pair_values + places[j] * columns + c);
         return sum_of<n>(sum)[0];
     };
     float* by_weights = workspace.near_scores;
     float mean = 0, rest = 0;
-    for (size_t j = 0; j < n_blended; ++j)
-        mean += weights[j] * (by_weights[j] = by_weight(j));
+    for (size_t j = 0; j < n_blended; ++j) mean += weights[j] * (by_weights[j] = by_weight(j));
     for (size_t j = 0; j <= n_blended; ++j) {
         const float change = j < n_blended ? (by_weights[j] - mean) * inverse_total : -rest;
         float* to = workspace.pair_values + places[j] * columns;
-        for (size_t c = 0; c < columns; c += n) store<n>(to + c, weights[j] * load<n>(gradient + c));
+        for (size_t c = 0; c < columns; c += n)
+            store<n>(to + c, weights[j] * load<n>(gradient + c));
         to[workspace.job.n_outputs] = change;
         rest += change;
     }
@@ -458,19 +451,31 @@ inline void add_projected_tile(const Workspace& workspace, size_t pair, const fl
     }
 }
 
+// Transpose the functions of a point to [column][search]; slopes become those by the projection.
+// What lies around them in memory is read, but not used.
+void transpose_functions(Workspace& workspace, size_t point) {
+    const size_t r = workspace.job.n_search, q = workspace.job.n_outputs;
+    const size_t columns = workspace.n_columns;
+    const float* functions = workspace.local.values + point * (r + 1) * columns;
+    for (size_t c = 0; c <= q; c += width)
+        for (size_t a = 0; a < r; a += width) {
+            Floats<width> tile[width];
+            for (size_t i = 0; i < width; ++i)
+                tile[i] = load<width>(functions + (a + i) * columns + c);
+            transpose<width>(tile);
+            for (size_t i = 0; i < width; ++i)
+                store<width>(workspace.transposed + (c + i) * workspace.n_shift + a,
+                             tile[i] * (c + i < q ? workspace.job.inverse_radius : 1));
+        }
+}
+
 // Add the gradient by the projections of the rows of a point.
 void add_projected_gradient(Workspace& workspace, size_t point) {
     constexpr size_t n_tile = 4;
-    const size_t r = workspace.job.n_search, q = workspace.job.n_outputs;
-    const size_t stride = workspace.n_shift, columns = workspace.n_columns;
-    const float *functions = workspace.local.values + point * (r + 1) * columns,
-                *shift = workspace.shifts;
-    for (size_t c = 0; c <= q; ++c)
-        for (size_t a = 0; a < r; ++a)
-            workspace.transposed[c * stride + a] =
-                functions[a * columns + c] * (c < q ? workspace.job.inverse_radius : 1);
+    const size_t stride = workspace.n_shift, last = workspace.starts[point + 1];
+    const float* shift = workspace.shifts;
     size_t pair = workspace.starts[point];
-    const size_t last = workspace.starts[point + 1];
+    transpose_functions(workspace, point);
     for (; pair + n_tile <= last; pair += n_tile, shift += n_tile * stride)
         add_projected_tile<n_tile>(workspace, pair, shift);
     for (; pair < last; ++pair, shift += stride) add_projected_tile<1>(workspace, pair, shift);
@@ -499,7 +504,8 @@ inline void train_terms(const Workspace& workspace, size_t point, size_t term, s
 #pragma GCC unroll 2  // keeps the sums in registers
     for (size_t v = 0; v < n_vectors; ++v) {
         const size_t c = column + v * n;
-        const Floats<n> rate = load<n>(workspace.rates + c), shrink = load<n>(workspace.shrinks + c),
+        const Floats<n> rate = load<n>(workspace.rates + c),
+                        shrink = load<n>(workspace.shrinks + c),
                         scale = load<n>(workspace.column_scale + c),
                         offset_scale = load<n>(workspace.is_output + c),
                         by_score = score_sum * load<n>(workspace.is_point + c);
@@ -568,15 +574,14 @@ void set_rates(Workspace& workspace, const AdamStep& step) {
 
 // Train functions of the inputs by the gradient by their values.
 void train_functions(const Workspace& workspace, const float* gradient, size_t gradient_stride,
-                     size_t n_rows, size_t n_functions, const ParameterGroup& group,
-                     size_t stride, size_t n_terms, float rate, const AdamStep& step) {
+                     size_t n_rows, size_t n_functions, const ParameterGroup& group, size_t stride,
+                     size_t n_terms, float rate, const AdamStep& step) {
     const Floats<width> rates = broadcast<width>(rate * step.rate_factor * step.mean_scale);
-    multiply_back(gradient, gradient_stride, n_rows, n_functions, workspace.inputs,
-                  workspace.input_stride, n_terms,
-                  [&](size_t function, size_t term, Floats<width> sum) {
-                      step.apply<width>(group.at(function * stride + term), sum, rates,
-                                        broadcast<width>(1));
-                  });
+    multiply_back(
+        gradient, gradient_stride, n_rows, n_functions, workspace.inputs, workspace.input_stride,
+        n_terms, [&](size_t function, size_t term, Floats<width> sum) {
+            step.apply<width>(group.at(function * stride + term), sum, rates, broadcast<width>(1));
+        });
 }
 
 // Train on a batch; return the sum of its losses.
@@ -614,7 +619,7 @@ double train_batch(Workspace& workspace, const uint32_t* order, size_t n_rows,
 // The narrowest vectors that hold all outputs.
 auto choose_train_batch(const Workspace& workspace) {
     if (workspace.lanes == 4) return &train_batch<4>;
-    if (workspace.lanes == 8) return &train_batch<width < 8 ? width : 8>;
+    if (workspace.lanes == 8) return &train_batch<(width < 8 ? width : 8)>;
     return &train_batch<width>;
 }
 
@@ -638,8 +643,8 @@ double train(const TrainJob& job, float* memory, uint32_t* order) {
     workspace.read_parameters();
     const auto batch = choose_train_batch(workspace);
     const size_t n = job.n_rows, steps_per_epoch = (n + job.n_batch - 1) / job.n_batch;
-    const size_t n_steps = job.n_samples / n * steps_per_epoch +
-                           (job.n_samples % n + job.n_batch - 1) / job.n_batch;
+    const size_t n_steps =
+        job.n_samples / n * steps_per_epoch + (job.n_samples % n + job.n_batch - 1) / job.n_batch;
     double loss = 0, n_counted = 0;
     for (size_t i = 0; i < n; ++i) order[i] = uint32_t(i);
     for (size_t step = 0; step < n_steps; ++step) {
@@ -663,8 +668,8 @@ double loss_and_gradient(const TrainJob& job, const TrainParameters& gradient, f
     Workspace workspace(job, memory, true);
     workspace.read_parameters();
     for (size_t i = 0; i < job.n_batch; ++i) order[i] = uint32_t(i);
-    const double loss = choose_train_batch(workspace)(workspace, order, job.n_batch,
-                                                      AdamStep::gradient_only());
+    const double loss =
+        choose_train_batch(workspace)(workspace, order, job.n_batch, AdamStep::gradient_only());
     workspace.write_gradient(gradient);
     return loss / double(job.n_batch);
 }

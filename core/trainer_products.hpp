@@ -84,6 +84,20 @@ inline Floats<n> sums_of(Floats<n>* vectors) {
     }
 }
 
+// Exchange lane j of vectors[i] with lane i of vectors[j], for n vectors.
+template <size_t n, size_t bit = 1>
+inline void transpose(Floats<n>* vectors) {
+    if constexpr (bit < n) {
+        for (size_t i = 0; i < n; ++i) {
+            if (i & bit) continue;
+            const Floats<n> a = vectors[i], b = vectors[i + bit];
+            vectors[i] = mix<n, bit, 0>(a, mix<n, 0, bit>(b, b));
+            vectors[i + bit] = mix<n, bit, 0>(mix<n, 0, bit>(a, a), b);
+        }
+        transpose<n, 2 * bit>(vectors);
+    }
+}
+
 // Every lane is the sum, or the maximum, of all.
 template <size_t n, size_t bit = 1>
 inline Floats<n> sum_of(Floats<n> a) {
@@ -128,17 +142,18 @@ inline Floats<n> inverse_root(Floats<n> x) {
 
 // out[row][function] = rows[row] . functions[function] for n_rows x n_functions of a tile, whose
 // other pointers repeat the first.
-template <size_t n_columns>
+template <size_t n_tile, size_t n_columns>
 inline void multiply_tile(const float* rows, size_t row_stride, size_t n_rows,
                           const float* functions, size_t function_stride, size_t n_functions,
                           size_t n_terms, float* out, size_t out_stride) {
-    constexpr size_t n_tile = width / n_columns;
     const float *row[n_tile], *function[n_columns];
     for (size_t r = 0; r < n_tile; ++r) row[r] = rows + (r < n_rows ? r : 0) * row_stride;
     for (size_t c = 0; c < n_columns; ++c)
         function[c] = functions + (c < n_functions ? c : 0) * function_stride;
     // The first terms start the sums: setting them to zero would cost as much.
-    Floats<width> sums[width];
+    constexpr size_t n_sums = n_tile * n_columns, n_padded = round_up(n_sums, width);
+    Floats<width> sums[n_padded];
+    for (size_t s = n_sums; s < n_padded; ++s) sums[s] = Floats<width>{};
     for (size_t r = 0; r < n_tile; ++r)
         for (size_t c = 0; c < n_columns; ++c)
             sums[r * n_columns + c] = load<width>(row[r]) * load<width>(function[c]);
@@ -150,31 +165,31 @@ inline void multiply_tile(const float* rows, size_t row_stride, size_t n_rows,
             for (size_t c = 0; c < n_columns; ++c) sums[r * n_columns + c] += terms * column[c];
         }
     }
-    const Floats<width> totals = sums_of<width>(sums);
+    float totals[n_padded];
+    for (size_t s = 0; s < n_padded; s += width) store<width>(totals + s, sums_of<width>(sums + s));
     for (size_t r = 0; r < n_tile && r < n_rows; ++r)
         for (size_t c = 0; c < n_columns && c < n_functions; ++c)
             out[r * out_stride + c] = totals[r * n_columns + c];
 }
 
-template <size_t n_columns>
+template <size_t n_tile, size_t n_columns>
 inline void multiply_all(const float* rows, size_t row_stride, size_t n_rows,
                          const float* functions, size_t function_stride, size_t n_functions,
                          size_t n_terms, float* out, size_t out_stride) {
-    for (size_t r = 0; r < n_rows; r += width / n_columns)
+    for (size_t r = 0; r < n_rows; r += n_tile)
         for (size_t c = 0; c < n_functions; c += n_columns)
-            multiply_tile<n_columns>(rows + r * row_stride, row_stride, n_rows - r,
-                                     functions + c * function_stride, function_stride,
-                                     n_functions - c, n_terms, out + r * out_stride + c,
-                                     out_stride);
+            multiply_tile<n_tile, n_columns>(
+                rows + r * row_stride, row_stride, n_rows - r, functions + c * function_stride,
+                function_stride, n_functions - c, n_terms, out + r * out_stride + c, out_stride);
 }
 
 inline void multiply(const float* rows, size_t row_stride, size_t n_rows, const float* functions,
                      size_t function_stride, size_t n_functions, size_t n_terms, float* out,
                      size_t out_stride) {
-    constexpr size_t most = width == 16 ? 4 : 2;
-    const auto run = n_functions == 1   ? multiply_all<1>
-                     : n_functions == 2 ? multiply_all<2>
-                                        : multiply_all<most>;
+    constexpr size_t most = width == 16 ? 4 : width == 8 ? 3 : 2;
+    const auto run = n_functions == 1   ? multiply_all<width, 1>
+                     : n_functions == 2 ? multiply_all<width / 2, 2>
+                                        : multiply_all<4, most>;
     run(rows, row_stride, n_rows, functions, function_stride, n_functions, n_terms, out,
         out_stride);
 }
@@ -198,7 +213,7 @@ inline void multiply_back_tile(const float* factors, size_t factor_stride, size_
         for (size_t c = 0; c < n_columns; ++c)
             for (size_t v = 0; v < n_vectors; ++v) sums[c][v] += factor[column[c]] * terms[v];
     }
-#pragma GCC unroll 4  // keeps the sums in registers
+#pragma GCC unroll 6  // keeps the sums in registers
     for (size_t c = 0; c < n_columns; ++c)
 #pragma GCC unroll 4
         for (size_t v = 0; v < n_vectors; ++v)
@@ -224,12 +239,17 @@ template <class Update>
 inline void multiply_back(const float* factors, size_t factor_stride, size_t n_rows,
                           size_t n_functions, const float* rows, size_t row_stride, size_t n_terms,
                           const Update& update) {
+    // Six functions fill the registers of AVX2, but a remainder of four costs less.
+    constexpr size_t most = width == 8 ? 6 : 4, n_vectors = width == 16 ? 4 : 2;
     if (n_functions == 1)
         multiply_back_all<1, 4>(factors, factor_stride, n_rows, n_functions, rows, row_stride,
                                 n_terms, update);
+    else if (round_up(n_functions, most) <= round_up(n_functions, 4))
+        multiply_back_all<most, n_vectors>(factors, factor_stride, n_rows, n_functions, rows,
+                                           row_stride, n_terms, update);
     else
-        multiply_back_all<4, width == 16 ? 4 : 2>(factors, factor_stride, n_rows, n_functions,
-                                                  rows, row_stride, n_terms, update);
+        multiply_back_all<4, n_vectors>(factors, factor_stride, n_rows, n_functions, rows,
+                                        row_stride, n_terms, update);
 }
 
 // ---- The lowest keys of each lane ----

@@ -10,9 +10,7 @@ namespace {
 struct ParameterGroup {
     float *values, *mean, *square;
 
-    ParameterGroup at(size_t place) const {
-        return {values + place, mean + place, square + place};
-    }
+    ParameterGroup at(size_t place) const { return {values + place, mean + place, square + place}; }
 };
 
 // A step of Adam (Kingma & Ba 2015). The paper's second rate of decay is 0.999; 0.99 averages over
@@ -33,8 +31,7 @@ struct AdamStep {
     inline void apply(const ParameterGroup& group, Floats<n> gradient, Floats<n> rate,
                       Floats<n> shrink) const {
         const Floats<n> mean = beta1 * load<n>(group.mean) + (1 - beta1) * gradient;
-        const Floats<n> square =
-            beta2 * load<n>(group.square) + (1 - beta2) * gradient * gradient;
+        const Floats<n> square = beta2 * load<n>(group.square) + (1 - beta2) * gradient * gradient;
         // Adam's epsilon of 1e-8, under the root.
         const Floats<n> inverse = inverse_root<n>(square * square_scale + 1e-16f);
         store<n>(group.mean, mean);
@@ -50,28 +47,28 @@ struct Workspace {
     float* memory;  // zero; null: only the size is computed
     size_t size = 0;
     bool is_local, trains_components;
-    size_t n_features;         // padded: where the curved inputs begin
+    size_t n_features;                        // padded: where the curved inputs begin
     size_t constant, n_inputs, input_stride;  // the input that is always 1; all inputs, padded
-    size_t n_near;             // one more than are blended
-    size_t lanes, n_columns;   // of a vector of outputs; outputs and the point, padded
-    size_t n_shift;            // terms of a local function, padded
-    size_t n_terms;            // terms of the curved inputs, padded
+    size_t n_near;                            // one more than are blended
+    size_t lanes, n_columns;  // of a vector of outputs; outputs and the point, padded
+    size_t n_shift;           // terms of a local function, padded
+    size_t n_terms;           // terms of the curved inputs, padded
     ParameterGroup base, components, local;  // [output][input], [search][feature],
                                              // [point][term][column]
-    float* inputs;             // [row of the batch][input]: features, curved inputs, 1
-    float *centred, *terms;    // [row of the batch][feature], [term]: of the curved inputs
+    float* inputs;           // [row of the batch][input]: features, curved inputs, 1
+    float *centred, *terms;  // [row of the batch][feature], [term]: of the curved inputs
     float *center, *directions, *means, *inverse_deviations;  // of the curved inputs, padded
     float *targets, *values, *gradient;  // [row of the batch][column]; the gradient by the values
     float *is_output, *is_point, *column_scale;  // [column]: 1 or 0; of the gradient
-    float *rates, *shrinks;    // [column]: of a step of Adam
-    float *anchors, *half_squares;   // [point][shift], [point]
-    float *projected, *projected_gradient;   // [row of the batch][shift]: with components
-    float *panel, *scores;     // [search][row of a block], [point][row of a block]
-    float *weights, *inverse_totals;  // [row of the batch][near], [row of the batch]
+    float *rates, *shrinks;                      // [column]: of a step of Adam
+    float *anchors, *half_squares;               // [point][shift], [point]
+    float *projected, *projected_gradient;       // [row of the batch][shift]: with components
+    float *panel, *scores;                     // [search][row of a block], [point][row of a block]
+    float *weights, *inverse_totals;           // [row of the batch][near], [row of the batch]
     float *pair_values, *shifts, *transposed;  // [pair][column], [pair of a point][shift],
                                                // [column][shift]
-    float* near_scores;        // [near]
-    uint32_t *near, *places;   // [row of the batch][near]: point, number of the pair
+    float* near_scores;                        // [near]
+    uint32_t *near, *places;       // [row of the batch][near]: point, number of the pair
     uint32_t *pair_rows, *starts;  // [pair]: row of the batch; [point + 1]: first pair
 
     Workspace(const TrainJob& j, float* zeros, bool is_test) : job(j), memory(zeros) {
@@ -109,8 +106,8 @@ struct Workspace {
         for (size_t i = 0; is_local && i < job.n_points; ++i) {
             memcpy(anchors + i * n_shift, job.anchors + i * r, r * sizeof(float));
             for (size_t a = 0; a < r; ++a)
-                distance(local.values, i, a) = job.parameters.points[i * r + a] -
-                                               job.anchors[i * r + a];
+                distance(local.values, i, a) =
+                    job.parameters.points[i * r + a] - job.anchors[i * r + a];
         }
         fill_constants();
     }
@@ -128,8 +125,7 @@ struct Workspace {
         if (is_local) return;
         memset(to.slopes, 0, n_local * job.n_search * sizeof(float));
         memset(to.offsets, 0, n_local * sizeof(float));
-        if (to.components)
-            memset(to.components, 0, job.n_search * job.n_features * sizeof(float));
+        if (to.components) memset(to.components, 0, job.n_search * job.n_features * sizeof(float));
     }
     // A number of the column of a point.
     float& distance(float* array, size_t point, size_t term) const {
@@ -183,7 +179,7 @@ private:
         inverse_totals = allocate(n);
         pair_values = allocate((n * n_near + max_local_tile) * n_columns);
         shifts = allocate((n + max_local_tile) * n_shift);
-        transposed = allocate(trains_components ? (job.n_outputs + 1) * n_shift : 0);
+        transposed = allocate(trains_components ? round_up(job.n_outputs + 1, width) * n_shift : 0);
         near_scores = allocate(n_near);
         near = allocate_indices(n * n_near);
         places = allocate_indices(n * n_near);

@@ -31,14 +31,10 @@ struct Problem {
     }
     CurvedInputs curved() const {
         const bool is_directed = !directions.empty();
-        return {shape,
-                is_directed ? directions.size() / n_features : n_features,
-                center.data(),
-                is_directed ? directions.data() : nullptr,
-                means.data(),
-                inverse_deviations.data(),
-                0.7f,
-                0.4f};
+        return {shape,         is_directed ? directions.size() / n_features : n_features,
+                center.data(), is_directed ? directions.data() : nullptr,
+                means.data(),  inverse_deviations.data(),
+                0.7f,          0.4f};
     }
     TrainJob job(std::vector<Floats>& arrays) const {
         TrainJob job{};
