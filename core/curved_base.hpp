@@ -3,6 +3,7 @@
 // In a tile the lanes are rows; for one row they are outputs, or the terms i of the squares. Both
 // take the same operations in the same order for each sum, so that they give the same bits.
 #pragma once
+#include "blend_weights.hpp"
 #include "nearest.hpp"
 #include "simd.hpp"
 #include "types.hpp"
@@ -11,7 +12,12 @@ namespace limes {
 namespace {
 
 // Outputs whose squares are summed together for one row.
-constexpr size_t row_outputs = 4;
+constexpr size_t row_outputs = 8;
+// A number of outputs as a type.
+template <size_t n>
+struct Count {
+    static constexpr size_t value = n;
+};
 // Independent parts of the sum of the squares of v: a single chain would wait for each addition.
 constexpr size_t n_chains = 4;
 
@@ -243,32 +249,50 @@ inline void add_row_quadratic(const Curve<Real>& curve, const Real* terms,
 template <class Real, class Output>
 inline void add_row_quadratics(const Curve<Real>& curve, const Real* terms, size_t n, Output output,
                                Real* inner, Real* sums) {
-    for (size_t first = 0; first < n; first += row_outputs, sums += row_outputs) {
-        const size_t left = n - first;
+    const auto add = [&](auto count, size_t first) {
         const Real* squares[row_outputs];
-        for (size_t i = 0; i < row_outputs && i < left; ++i)
+        for (size_t i = 0; i < count.value; ++i)
             squares[i] = curve.lanes + output(first + i) * curve.lane_size;
-        switch (left) {
-            case 1: return add_row_quadratic<Real, 1>(curve, terms, squares, inner, sums);
-            case 2: return add_row_quadratic<Real, 2>(curve, terms, squares, inner, sums);
-            case 3: return add_row_quadratic<Real, 3>(curve, terms, squares, inner, sums);
-            default: add_row_quadratic<Real, row_outputs>(curve, terms, squares, inner, sums);
-        }
-    }
+        add_row_quadratic<Real, count.value>(curve, terms, squares, inner, sums + first);
+    };
+    size_t c = 0;
+    for (; c + 8 <= n; c += 8) add(Count<8>(), c);
+    if (c + 4 <= n) add(Count<4>(), c), c += 4;
+    if (c + 2 <= n) add(Count<2>(), c), c += 2;
+    if (c < n) add(Count<1>(), c);
 }
 
 // ---- Squares for the outputs with the largest values ----
 
-// The outputs with the largest values, in descending order; the lowest of equals first.
+// The n_listed-th largest value of each row of a vector; lines[output] has the values, negated.
 template <class Real>
-inline void list_outputs(const Real* values, size_t n, size_t n_listed, int32_t* listed) {
-    for (size_t c = 0, count = 0; c < n; ++c) {
-        if (count == n_listed && !(values[c] > values[listed[count - 1]])) continue;
-        size_t place = count < n_listed ? count++ : count - 1;
-        for (; place > 0 && values[c] > values[listed[place - 1]]; --place)
-            listed[place] = listed[place - 1];
-        listed[place] = int32_t(c);
+inline Vector<Real> lowest_listed(const Curve<Real>& curve, const Real* lines) {
+    return -bound_scores<Real, 1>(lines, curve.plain.n_columns, curve.n_listed);
+}
+
+// The same of one row, for longer lists.
+template <class Real>
+inline Real lowest_listed_of_many(const Real* values, size_t n, size_t n_listed, Real* ranked) {
+    Ranking<Real> ranking{ranked, n_listed};
+    for (size_t c = 0; c < n; ++c) ranking.offer(-values[c]);
+    return -ranking.limit();
+}
+
+// The outputs with the largest values, of which `limit` is the lowest; the lowest of equals first.
+template <class Real>
+inline void list_outputs(const Real* values, size_t n, size_t n_listed, Real limit,
+                         int32_t* listed) {
+    size_t count = 0;
+    for (size_t c = 0; c < n; ++c) {
+        listed[count] = int32_t(c);
+        // Fewer than n_listed are above the limit. Without a branch, which could not be predicted.
+        count += values[c] > limit;
     }
+    for (size_t c = 0; c < n && count < n_listed; ++c)
+        if (values[c] == limit) listed[count++] = int32_t(c);
+    // With NaN, any: what is made of them is NaN.
+    if (count < n_listed)
+        for (size_t i = 0; i < n_listed; ++i) listed[i] = int32_t(i);
 }
 
 // Replace the values of one row by those with squares for the outputs that are listed, whose
@@ -285,17 +309,20 @@ inline void merge_listed(size_t n_outputs, size_t n_listed, const CurveWorkspace
     for (size_t i = 0; i < n_listed; ++i) values[own.listed[i]] = own.listed_values[i];
 }
 
-// The squares of the listed outputs of one row, with values without squares. `terms` are those of
-// the row, and `square_sums`, `step` apart, its sums of the shape 'diagonal', of all outputs.
+// The squares of the listed outputs of one row, with values without squares, of which `limit` is
+// the lowest that is listed: from the terms of the row or, if these are null, from `square_sums` of
+// all outputs, `step` apart.
 template <class Real>
 inline void add_listed_squares(const Curve<Real>& curve, const Real* terms, const Real* square_sums,
-                               size_t step, const CurveWorkspace<Real>& own, Real* values) {
+                               size_t step, Real limit, const CurveWorkspace<Real>& own,
+                               Real* values) {
     const size_t n_outputs = curve.plain.n_columns, n = curve.n_listed;
-    list_outputs(values, n_outputs, n, own.listed);
+    if (n > max_places) limit = lowest_listed_of_many(values, n_outputs, n, own.listed_values);
+    list_outputs(values, n_outputs, n, limit, own.listed);
     const auto output = [&](size_t i) { return size_t(own.listed[i]); };
     for (size_t i = 0; i < n; ++i)
-        own.listed_values[i] = curve.tiles ? Real(0) : square_sums[output(i) * step];
-    if (curve.tiles) add_row_quadratics(curve, terms, n, output, own.inner, own.listed_values);
+        own.listed_values[i] = terms ? Real(0) : square_sums[output(i) * step];
+    if (terms) add_row_quadratics(curve, terms, n, output, own.inner, own.listed_values);
     merge_listed(n_outputs, n, own, values);
 }
 
@@ -320,30 +347,42 @@ inline void add_tile_squares(const Curve<Real>& curve, const CurveWorkspace<Real
     add_all_columns(own.squares, curve.diagonal, sums);
 }
 
+// Add the squares of the outputs that each row of a tile lists.
+template <class Real>
+inline void add_listed_of_tile(const Curve<Real>& curve, size_t n, const CurveWorkspace<Real>& own,
+                               Real* values) {
+    constexpr size_t height = tile_rows<Real>;
+    const size_t n_outputs = curve.plain.n_columns;
+    // A tile takes a quarter of the time of its rows one by one.
+    const bool is_by_row = curve.tiles && n_outputs > 4 * curve.n_listed;
+    if (!is_by_row) {
+        __builtin_memset(own.square_sums, 0, n_outputs * height * sizeof(Real));
+        add_tile_squares(curve, own, own.square_sums);
+    }
+    for (size_t c = 0; c < n_outputs; ++c)
+        for (size_t r = 0; r < n; ++r) own.sums[c * height + r] = -values[r * n_outputs + c];
+    for (size_t first = 0; first < n; first += lanes<Real>) {
+        const Vector<Real> limits =
+            curve.n_listed > max_places ? Vector<Real>{} : lowest_listed(curve, own.sums + first);
+        for (size_t r = first; r < n && r < first + lanes<Real>; ++r) {
+            for (size_t j = 0; is_by_row && j < curve.n_terms; ++j)
+                own.row[j] = own.terms[j * height + r];
+            add_listed_squares(curve, is_by_row ? own.row : nullptr, own.square_sums + r, height,
+                               limits[r - first], own, values + r * n_outputs);
+        }
+    }
+}
+
 // Add the curved part to values[row][output] of n rows; `panel` has the features of the tile.
 template <class Real>
 inline void add_tile_curve(const Curve<Real>& curve, const Real* panel, size_t n, Real* partial,
                            const CurveWorkspace<Real>& own, Real* values) {
-    constexpr size_t height = tile_rows<Real>;
-    const size_t n_outputs = curve.plain.n_columns;
     curve_terms(curve, panel, partial, own.terms);
     apply_envelope(curve, own.terms);
     plain_sums(curve, own.terms, own.sums);
-    if (!has_list(curve)) {
-        add_tile_squares(curve, own, own.sums);
-        return add_sums(own.sums, n, n_outputs, values);
-    }
-    add_sums(own.sums, n, n_outputs, values);
-    if (!curve.tiles) {
-        __builtin_memset(own.square_sums, 0, n_outputs * height * sizeof(Real));
-        add_tile_squares(curve, own, own.square_sums);
-    }
-    for (size_t r = 0; r < n; ++r) {
-        for (size_t j = 0; curve.tiles && j < curve.n_terms; ++j)
-            own.row[j] = own.terms[j * height + r];
-        add_listed_squares(curve, own.row, own.square_sums + r, height, own,
-                           values + r * n_outputs);
-    }
+    if (!has_list(curve)) add_tile_squares(curve, own, own.sums);
+    add_sums(own.sums, n, curve.plain.n_columns, values);
+    if (has_list(curve)) add_listed_of_tile(curve, n, own, values);
 }
 
 // sums[output] of one row, t (slopes . y + constant t).
@@ -384,7 +423,11 @@ inline void add_row_curve(const Curve<Real>& curve, const Real* row,
     for (size_t c = 0; c < n_outputs; ++c) values[c] += own.sums[c];
     __builtin_memset(own.square_sums, 0, round_up(n_outputs, lanes<Real>) * sizeof(Real));
     add_row_diagonal(curve, own, own.square_sums);
-    add_listed_squares(curve, own.terms, own.square_sums, 1, own, values);
+    for (size_t c = 0; c < n_outputs; ++c)
+        store(own.sums + c * tile_rows<Real>, broadcast(-values[c]));
+    const Real limit = curve.n_listed > max_places ? Real(0) : lowest_listed(curve, own.sums)[0];
+    add_listed_squares(curve, curve.tiles ? own.terms : nullptr, own.square_sums, 1, limit, own,
+                       values);
 }
 
 }  // namespace

@@ -173,6 +173,8 @@ class CurvedBase:
     def _check(self) -> None:
         """Raise for an array whose shape does not fit the others."""
         n_outputs, n_terms = self.constants.shape[0], self.preprocessing.n_outputs
+        if n_terms < 1:
+            raise ValueError("preprocessing must have at least one output, got none.")
         if self.constants.ndim != 1 or self.slopes.shape != (n_outputs, n_terms):
             raise ValueError(
                 f"slopes must have the shape {(n_outputs, n_terms)!r}, one row for each of the "

@@ -18,6 +18,7 @@ from limes._typing import Array, Labels
 from limes.atomic import atomic_write
 from limes.model.affine import AffineMap
 from limes.model.border_map import BorderMap
+from limes.model.curved_base import CurvedBase
 from limes.model.exact import (
     Calibrators,
     ClassDensities,
@@ -53,7 +54,7 @@ SCHEMES: dict[str, tuple[type[MapScheme], Callable[[int], int]]] = {
 }
 # Optional sections that this version can read. A section changes predictions, so that a reader
 # that does not know it must refuse the file.
-SECTIONS = ("exact_source",)
+SECTIONS = ("curved_base", "exact_source")
 # Fields that every scheme has; the others are stored by their names.
 COMMON_FIELDS = {"maps", "n_classes", "double"}
 PLAIN_TYPES = (bool, int, float, str)
@@ -63,6 +64,8 @@ N_COLUMNS = 4
 EXACT_ENTRIES = {"sums", "preprocessing", "rule", "class_order", "decision_shape", "probabilities"}
 SVM_ENTRIES = {"kernel", "gamma", "degree", "coef0", "vectors", "dual_coef", "intercepts"}
 DENSITY_ENTRIES = {"gamma", "vectors", "log_priors"}
+# Entries of the section of a curved base.
+CURVE_ENTRIES = {"preprocessing", "constants", "slopes", "squares", "decay", "n_listed"}
 # Larger exponents of a polynomial kernel are an error in the file.
 MAX_DEGREE = 1 << 20
 
@@ -160,13 +163,28 @@ class _Writer(EntryWriter):
         }
 
     def _sections(self, scheme: Scheme) -> dict[str, Any]:
-        """Return the section of the exact sums, where a scheme has them."""
+        """Return the sections of a curved base and of exact sums, where a scheme has them."""
+        sections: dict[str, Any] = {}
+        curve = scheme.maps[0].curve if scheme.maps else None
+        if curve is not None:
+            sections["curved_base"] = self._curve(curve)
         if isinstance(scheme, ExactScheme):
-            return {"exact_source": {**self._exact(scheme), "fallback": None}}
+            sections["exact_source"] = {**self._exact(scheme), "fallback": None}
         if isinstance(scheme, FallbackScheme):
             fallback = {"margin": float(scheme.margin), "share": float(scheme.share)}
-            return {"exact_source": {**self._exact(scheme.exact), "fallback": fallback}}
-        return {}
+            sections["exact_source"] = {**self._exact(scheme.exact), "fallback": fallback}
+        return sections
+
+    def _curve(self, curve: CurvedBase) -> dict[str, Any]:
+        """Return the curved base of a single map."""
+        return {
+            "preprocessing": self.step(curve.preprocessing),
+            "constants": self.add(curve.constants),
+            "slopes": self.add(curve.slopes),
+            "squares": None if curve.squares is None else self.add(curve.squares),
+            "decay": float(curve.decay),
+            "n_listed": None if curve.n_listed is None else int(curve.n_listed),
+        }
 
     def _exact(self, scheme: ExactScheme) -> dict[str, Any]:
         """Return exact sums with their class rule and probabilities."""
@@ -271,16 +289,18 @@ class _Reader(EntryReader):
     def _any_scheme(self, entry: dict[str, Any], sections: dict[str, Any]) -> Scheme:
         """Return exact sums, maps, or maps that fall back to exact sums."""
         is_exact = self.entry(entry, "name", str) == ExactScheme.name
+        if is_exact and "curved_base" in sections:
+            self.container.fail("no section 'curved_base' without a map", sorted(sections))
         if "exact_source" not in sections:
             if is_exact:
                 self.container.fail("the section 'exact_source' of the scheme 'exact'", sections)
-            return self._scheme(entry)
+            return self._scheme(entry, sections)
         section = self.entry(sections, "exact_source", dict)
         self._check_keys(section, {*EXACT_ENTRIES, "fallback"}, "exact_source")
         try:
             exact = self._exact(section)
             if not is_exact:
-                return self._with_fallback(self._scheme(entry), exact, section)
+                return self._with_fallback(self._scheme(entry, sections), exact, section)
         except ValueError as error:
             if str(error).startswith(self.container.name):
                 raise
@@ -380,7 +400,7 @@ class _Reader(EntryReader):
             self.container.fail(f"finite numbers in {key!r}", "others", array=entry[key])
         return array
 
-    def _scheme(self, entry: dict[str, Any]) -> MapScheme:
+    def _scheme(self, entry: dict[str, Any], sections: dict[str, Any]) -> MapScheme:
         """Return a scheme of maps of a known name with all its fields and no others."""
         name = self.entry(entry, "name", str)
         if name not in SCHEMES:
@@ -394,6 +414,8 @@ class _Reader(EntryReader):
         stored = self.entry(entry, "fields", dict) if self.is_version_1 else entry
         self._check_field_names(kind, name, stored)
         maps = self._maps(self.entry(stored, "maps", dict))
+        if "curved_base" in sections:
+            maps = self._with_curve(maps, self.entry(sections, "curved_base", dict))
         n_classes = self.entry(stored, "n_classes", int)
         self._check_classes(n_classes, sum(map_.n_outputs for map_ in maps), n_values)
         own = {
@@ -406,6 +428,33 @@ class _Reader(EntryReader):
             return kind(maps, n_classes, is_double, **own)
         except ValueError as error:
             self.container.fail(f"the parts of {name!r}", str(error))
+
+    def _with_curve(
+        self, maps: tuple[BorderMap, ...], section: dict[str, Any]
+    ) -> tuple[BorderMap, ...]:
+        """Return the single map of a scheme with its curved base."""
+        self._check_keys(section, CURVE_ENTRIES, "curved_base")
+        if len(maps) != 1:
+            self.container.fail("one map with the section 'curved_base'", f"{len(maps)} maps")
+        step, squares = self.step(section["preprocessing"]), section["squares"]
+        parts = (step.shift, step.scale if step.matrix is None else step.matrix)
+        if not all(np.isfinite(part).all() for part in parts):
+            self.container.fail("finite numbers before a curved base", "others")
+        n_listed = section["n_listed"]
+        try:
+            curve = CurvedBase(
+                step,
+                self._finite_array(section, "constants", 1),
+                self._finite_array(section, "slopes", 2),
+                None if squares is None else self._finite_array(section, "squares", 2),
+                self.finite(self.entry(section, "decay", float)),
+                None if n_listed is None else self.entry(section, "n_listed", int),
+            )
+            return (replace(maps[0], curve=curve),)
+        except ValueError as error:
+            if str(error).startswith(self.container.name):
+                raise
+            self.container.fail("the parts of a curved base", str(error))
 
     def _check_field_names(self, kind: type[MapScheme], name: str, stored: dict[str, Any]) -> None:
         """Raise unless all fields of a scheme are there and no others."""
