@@ -23,6 +23,7 @@ from limes.files import (
     open_rows,
     read_rows,
 )
+from limes.files.batches import choose_columns
 
 pyarrow = pytest.importorskip("pyarrow")
 pytest.importorskip("pyarrow.parquet")
@@ -161,6 +162,29 @@ def test_features_can_be_chosen_by_name(tmp_path):
     (tmp_path / "rows.csv").write_text("id,a,b\nu,1,2\nv,3,4\n")
     X, _, _ = read_rows(tmp_path / "rows.csv", RowOptions(columns=("b", "a")))
     assert_array_equal(X, [[2, 1], [4, 3]])
+
+
+class CountedName(str):
+    """A name that counts how often it is compared."""
+
+    __slots__ = ()
+    n_compared = 0
+
+    def __eq__(self, other):
+        CountedName.n_compared += 1
+        return str(self) == str(other)
+
+    __hash__ = str.__hash__
+
+
+def test_the_columns_of_wide_tables_are_not_compared_with_each_other():
+    """A table of 20 000 columns would take seconds."""
+    names = [CountedName(f"x{number}") for number in range(2000)]
+    features = [CountedName(f"x{number}") for number in range(1, 2000)]
+    CountedName.n_compared = 0
+    columns = choose_columns(names, file="wide.csv", label="x0", features=features)
+    assert len(columns.features) == 1999
+    assert CountedName.n_compared < 5 * len(names)
 
 
 def test_a_model_selects_its_features_by_name_if_there_are_names(tmp_path):

@@ -1,6 +1,7 @@
 """Batches of rows and their labels, the choice of columns, and the base classes of writers."""
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -197,13 +198,14 @@ def choose_columns(
     >>> choose_columns(["a", "b", "kind"], file="rows.csv", label="-1")
     Columns(features=('a', 'b'), label='kind')
     """
-    repeated = sorted({name for name in names if list(names).count(name) > 1})
+    known = Counter(names)
+    repeated = sorted(name for name, count in known.items() if count > 1)
     if repeated:
         raise ValueError(f"{file}: expected columns that differ, found {quote(repeated[0])} twice.")
     label_column = _find_label(names, file, label)
     if features is None:
         return Columns(tuple(name for name in names if name != label_column), label_column)
-    missing = [name for name in features if name not in names]
+    missing = [name for name in features if name not in known]
     if missing:
         raise ValueError(
             f"{file}: expected a column {quote(missing[0])}, found {list_names(names)} "

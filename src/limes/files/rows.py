@@ -157,7 +157,8 @@ def _open_csv(path: Path, options: RowOptions, stack: ExitStack) -> RowFile:
     csv_options = CsvOptions(options.delimiter, options.header)
     names, table = stack.enter_context(open_csv(path, csv_options))
     columns = _choose_columns(names, path, options, has_names=table.has_names)
-    others = [name for name in names if name not in columns.features]
+    features = set(columns.features)
+    others = [name for name in names if name not in features]
     texts = others if options.keep else [name for name in others if name == columns.label]
     batches = as_batches(table.batches(columns.features, texts), path, columns, keep=options.keep)
     feature_names = columns.features if table.has_names else None

@@ -255,28 +255,29 @@ def as_batches(
 
 def _as_batch(table: Any, path: Path, columns: Columns, n_before: int, keep: bool) -> Batch:
     """Return the features as one array in C order, with the labels."""
-    features = [
-        _as_numbers(table.column(name), f"{path}, column {quote(name)}", n_before)
-        for name in columns.features
-    ]
+    # Not by name one after the other: pyarrow compares all names each time.
+    arrays = dict(zip(table.schema.names, table.columns, strict=True))
+    features = [_as_numbers(arrays[name], path, name, n_before) for name in columns.features]
     if not features:
         raise ValueError(f"{path}: expected columns with features, found none.")
     is_float32 = all(feature.type == pyarrow.float32() for feature in features)
     common_type = pyarrow.float32() if is_float32 else pyarrow.float64()
-    features = [feature.cast(common_type) for feature in features]
+    features = [
+        feature if feature.type == common_type else feature.cast(common_type)
+        for feature in features
+    ]
     names = list(map(str, range(len(features))))
     X = pyarrow.RecordBatch.from_arrays(features, names=names).to_tensor().to_numpy()
     y = None
     if columns.label is not None:
-        name = f"{path}, column {quote(columns.label)}"
-        y = _as_labels(table.column(columns.label), name, n_before)
+        y = _as_labels(arrays[columns.label], path, columns.label, n_before)
     return Batch(X, y, table if keep else None)
 
 
-def _as_numbers(column: Any, name: str, n_before: int) -> Any:
+def _as_numbers(column: Any, path: Path, name: str, n_before: int) -> Any:
     """Return a column as float32 if that holds all values of its type, else as float64."""
     kinds = pyarrow.types
-    _check_no_nulls(column, name, n_before)
+    _check_no_nulls(column, path, name, n_before)
     if column.type in (pyarrow.float32(), pyarrow.float64()):
         return column
     if kinds.is_boolean(column.type) or kinds.is_float16(column.type):
@@ -285,14 +286,14 @@ def _as_numbers(column: Any, name: str, n_before: int) -> Any:
         is_short = column.type.bit_width <= 16
         return column.cast(pyarrow.float32() if is_short else pyarrow.float64(), safe=False)
     raise ValueError(
-        f"{name}: expected numbers, found {column.type}: name the features with --columns, or the "
-        "label with --label."
+        f"{path}, column {quote(name)}: expected numbers, found {column.type}: name the features "
+        "with --columns, or the label with --label."
     )
 
 
-def _as_labels(column: Any, name: str, n_before: int) -> NDArray[Any]:
+def _as_labels(column: Any, path: Path, name: str, n_before: int) -> NDArray[Any]:
     """Return a column of labels as a NumPy array."""
-    _check_no_nulls(column, name, n_before)
+    _check_no_nulls(column, path, name, n_before)
     kinds = pyarrow.types
     if kinds.is_dictionary(column.type):
         column = column.dictionary_decode()
@@ -302,14 +303,18 @@ def _as_labels(column: Any, name: str, n_before: int) -> NDArray[Any]:
         return column.to_numpy(zero_copy_only=False).astype(np.int64)
     if kinds.is_string(column.type) or kinds.is_large_string(column.type):
         return np.array(column.to_pylist(), dtype=str)
-    raise ValueError(f"{name}: expected labels as numbers or text, found {column.type}.")
+    raise ValueError(
+        f"{path}, column {quote(name)}: expected labels as numbers or text, found {column.type}."
+    )
 
 
-def _check_no_nulls(column: Any, name: str, n_before: int) -> None:
+def _check_no_nulls(column: Any, path: Path, name: str, n_before: int) -> None:
     """Raise an error that names the first row without a value."""
     if column.null_count:
         row = n_before + int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
-        raise ValueError(f"{name}, row {row + 1}: expected a value, found none.")
+        raise ValueError(
+            f"{path}, column {quote(name)}, row {row + 1}: expected a value, found none."
+        )
 
 
 def _end_of(path: Path) -> str:
