@@ -31,7 +31,7 @@ from limes.libsvm.training import standardizer
 from limes.research.bench.methods import svc
 from limes.research.problems import FURTHER_PROBLEMS, Problem, load_problem, split_at_random
 from limes.research.results import append_rows, read_rows
-from limes.research.table import Cell, Column, Table, mean_of, goal_line
+from limes.research.table import Cell, Column, Table, goal_line, mean_of
 from limes.scores import brier_score, uncertainty_coefficient
 from limes.sources.base import SourceContext, as_source
 

@@ -167,23 +167,14 @@ def fit_process(
 
     A fit that raises an error is an error here, or, if it may fail, a result that says so.
     """
-    environment = {
-        **os.environ,
-        **dict.fromkeys(THREAD_VARIABLES, str(version.n_threads)),
-        **version.environment,
-    }
-    environment.pop("PYTHONPATH", None)
-    if version.path.is_dir():
-        environment["PYTHONPATH"] = str(version.path.resolve() / "src")
-    python = sys.executable if version.path.is_dir() else str(version.path.absolute())
     settings = {"changes": version.changes, "n_threads": version.n_threads, "turn": TURN_SECONDS}
     with TemporaryDirectory() as folder:
         # Plain dictionaries: the other version does not know these classes.
         work = {"tasks": [task._asdict() for task in tasks], "batch": batch}
         joblib.dump(work, Path(folder, "work.joblib"))
         with subprocess.Popen(
-            [python, "-c", WORKER, folder, repr(settings)],
-            env=environment,
+            [*_command(version, WORKER), folder, repr(settings)],
+            env=_environment(version),
             cwd=folder,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -207,6 +198,37 @@ def fit_apart(
         return list(process.results)
 
 
+def run_python(version: Installation, code: str) -> str:
+    """Return what code prints in a process of a version."""
+    with TemporaryDirectory() as folder:
+        done = subprocess.run(
+            _command(version, code),
+            env=_environment(version),
+            cwd=folder,
+            stdout=subprocess.PIPE,
+            text=True,
+            check=True,
+        )
+    return done.stdout.strip()
+
+
+def _command(version: Installation, code: str) -> list[str]:
+    """Return the command that runs code with a version."""
+    # Not resolved: the Python of a virtual environment is a link.
+    python = sys.executable if version.path.is_dir() else str(version.path.absolute())
+    return [python, "-c", code]
+
+
+def _environment(version: Installation) -> dict[str, str]:
+    """Return the environment of a version's process."""
+    threads = dict.fromkeys(THREAD_VARIABLES, str(version.n_threads))
+    environment = {**os.environ, **threads, **version.environment}
+    environment.pop("PYTHONPATH", None)
+    if version.path.is_dir():
+        environment["PYTHONPATH"] = str(version.path.resolve() / "src")
+    return environment
+
+
 def _read_numbers(process: "subprocess.Popen[str]") -> list[float]:
     """Return the numbers of the next line of a process."""
     assert process.stdout is not None
@@ -220,7 +242,7 @@ def _read_numbers(process: "subprocess.Popen[str]") -> list[float]:
 # this module.
 
 
-def _change_defaults(changes):  # type: ignore[no-untyped-def]
+def _change_defaults(changes: "Sequence[tuple[str, str, Any]]") -> None:
     """Let ``limes.fit.config`` be imported as if its file had other values.
 
     What other modules and the file itself derive from a value on import then follows the change.
@@ -233,33 +255,36 @@ def _change_defaults(changes):  # type: ignore[no-untyped-def]
     values = {(stage, name): value for stage, name, value in changes}
 
     class Loader(SourceFileLoader):
-        def get_code(self, fullname):  # type: ignore[no-untyped-def]
+        def get_code(self, fullname: str) -> "Any":
             path = self.get_filename(fullname)
             tree = ast.parse(self.get_data(path))
-            for stage in tree.body:
-                for line in stage.body if isinstance(stage, ast.ClassDef) else ():
-                    target = line.target if isinstance(line, ast.AnnAssign) else None
-                    key = (stage.name, getattr(target, "id", ""))
-                    if key in values:
-                        line.value = ast.parse(repr(values.pop(key)), mode="eval").body
+            stages = [node for node in tree.body if isinstance(node, ast.ClassDef)]
+            for stage in stages:
+                for line in stage.body:
+                    if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name):
+                        key = (stage.name, line.target.id)
+                        if key in values:
+                            line.value = ast.parse(repr(values.pop(key)), mode="eval").body
             if values:
                 raise ValueError(f"no such values: {sorted(values)!r}")
             return compile(ast.fix_missing_locations(tree), path, "exec")
 
     class Finder:
-        def find_spec(self, fullname, path=None, target=None):  # type: ignore[no-untyped-def]
+        def find_spec(self, fullname: str, path: "Any" = None, target: "Any" = None) -> "Any":
             if fullname != "limes.fit.config":
                 return None
             others = (other for other in sys.meta_path if not isinstance(other, Finder))
-            found = next(filter(None, (other.find_spec(fullname, path) for other in others)))
-            loader = Loader(fullname, found.origin)
-            return spec_from_file_location(fullname, found.origin, loader=loader)
+            specs = (other.find_spec(fullname, path, target) for other in others)
+            found = next(spec for spec in specs if spec is not None)
+            origin = str(found.origin)
+            return spec_from_file_location(fullname, origin, loader=Loader(fullname, origin))
 
     if changes:
-        sys.meta_path.insert(0, Finder())
+        finder: Any = Finder()
+        sys.meta_path.insert(0, finder)
 
 
-def _fit(task, folder):  # type: ignore[no-untyped-def]
+def _fit(task: "dict[str, Any]", folder: str) -> "tuple[dict[str, Any], Any]":
     """Return the fields of a result."""
     import hashlib
     import time
@@ -267,7 +292,7 @@ def _fit(task, folder):  # type: ignore[no-untyped-def]
 
     import limes
 
-    result = dict.fromkeys(("fit_seconds", "cpu_share", "cost"), 0.0)
+    result: dict[str, Any] = dict.fromkeys(("fit_seconds", "cpu_share", "cost"), 0.0)
     result |= dict.fromkeys(("agreement_estimated", "agreement_error"), 0.0)
     result |= {"labels": [], "scheme": "", "n_borders": 0, "digest": "", "error": ""}
     try:
@@ -288,7 +313,7 @@ def _fit(task, folder):  # type: ignore[no-untyped-def]
     return result, fast
 
 
-def _commit():  # type: ignore[no-untyped-def]
+def _commit() -> str:
     """Return what git says of the folder of this installation, else the version."""
     import subprocess
     from pathlib import Path
@@ -302,7 +327,7 @@ def _commit():  # type: ignore[no-untyped-def]
         return limes.__version__
 
 
-def _work():  # type: ignore[no-untyped-def]
+def _work() -> None:
     """Run the fits of a folder, then predict for one turn per line of input."""
     import sys
     import warnings
@@ -333,4 +358,7 @@ def _work():  # type: ignore[no-untyped-def]
             print(run.seconds * run.cpu_share / len(batch) * 1e6, run.cpu_share, flush=True)
 
 
-WORKER = "\n\n".join(map(getsource, (_change_defaults, _fit, _commit, _work))) + "\n_work()\n"
+WORKER = (
+    "\n\n".join(getsource(part) for part in (_change_defaults, _fit, _commit, _work))
+    + "\n_work()\n"
+)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from limes.plotting import COLOURS, new_figure
+from limes.research.fit_constants import ConstantRow, CountRow, constants_part, constants_text
 from limes.research.results import select
 from limes.research.table import Cell, Column, Table, goal_line, mean_of, yes_or_no
 
@@ -24,7 +25,7 @@ MIN_CURVED_CASES, MAX_CURVED_LOSS = 13, 0.02
 MANY_CLASSES, MAX_CLASSES_SECONDS = (50, 100, 150), 60
 MIN_WIDE_AGREEMENT = {"madelon": 0.95, "wide1000": 0.90}
 MAX_TRAINER_RATIO = 0.5
-# Standard errors, or standard deviations between seeds, that count as a difference.
+# Standard errors that count as a difference.
 N_ERRORS = 2
 INTRODUCTION = """\
 # The fit: time, skill, growth, constants
@@ -60,7 +61,7 @@ CURVED_TEXT = """
 ## Curved borders
 
 `curved_problem` of `src/limes/research/problems.py`, with 8, 15 and 30 features: 5000 training rows
-of classes that overlap.
+of classes that overlap. The version before has one seed.
 """
 CLASSES_TEXT = """
 ## Many classes
@@ -72,15 +73,6 @@ WIDE_TEXT = """
 
 madelon has 500 features; wide1000 is `make_classification` with 1000 features, 20 informative, and
 4 classes.
-"""
-CONSTANTS_TEXT = """
-## Constants
-
-Each constant of the default path, halved and doubled: seconds and cost as ratios (geometric mean of
-the datasets), agreement as a difference (mean). *Noise* is what two seeds differ by: {n_errors}
-standard deviations of such a mean, from {n_seeds} seeds of the defaults. A constant that exceeds it
-in no column is listed below the table. Whole numbers are rounded, shares are at most 1; a constant
-of 1 is not halved. Datasets: {datasets}.
 """
 LEVELS_TEXT = """
 ## SIMD levels and threads
@@ -156,51 +148,6 @@ class FitRow:
 
 
 @dataclass(frozen=True)
-class ConstantRow:
-    """A fit with one constant changed, on one dataset.
-
-    Parameters
-    ----------
-    constant : str
-        Stage and name, such as "train.batch_size"; "default" if none is changed.
-    change : str
-        "half", "double" or "none".
-    value : str
-        The changed value.
-    case : str
-        Dataset or problem.
-    seed : int
-        Seed of the fit.
-    fit_seconds, agreement, cost : float or None
-        Processor time, share of the test rows with the SVM's label, multiply-adds per row; None if
-        the fit failed.
-    error : str
-        Why it failed.
-    commit : str
-        Of the version.
-    """
-
-    constant: str
-    change: str
-    value: str
-    case: str
-    seed: int
-    fit_seconds: float | None
-    agreement: float | None
-    cost: float | None
-    error: str
-    commit: str
-
-
-@dataclass(frozen=True)
-class CountRow:
-    """The number of constants of the default path of a version."""
-
-    version: str
-    n_constants: int
-
-
-@dataclass(frozen=True)
 class LevelRow:
     """A fit with a SIMD level and a number of threads.
 
@@ -258,7 +205,6 @@ class Rows(NamedTuple):
     trainer: Sequence[TrainerRow] = ()
 
 
-# Rows of one case: before and after.
 class Pair(NamedTuple):
     """The rows of one case."""
 
@@ -272,11 +218,8 @@ def make_page(rows: Rows, listed: Sequence[str]) -> str:
     paper = [row for row in rows.time if row.case in listed]
     small = [row for row in rows.time if row.case in MAX_SMALL_SECONDS]
     growth = [row for part in (rows.classes, rows.growth) for row in part]
-    constants = CONSTANTS_TEXT.format(
-        n_errors=N_ERRORS,
-        n_seeds=len({row.seed for row in rows.constants}),
-        datasets=", ".join(dict.fromkeys(row.case for row in rows.constants)),
-    )
+    constants = constants_text(rows.constants)
+    numbers = {row.version: row.n_constants for row in rows.counts}
     widest = {row.level for row in rows.levels if row.setting == "widest"}
     levels = LEVELS_TEXT.format(widest=", ".join(sorted(widest)))
     parts: list[tuple[str, Sequence[Any], Callable[[Any], Iterator[str]]]] = [
@@ -286,7 +229,11 @@ def make_page(rows: Rows, listed: Sequence[str]) -> str:
         (CURVED_TEXT, rows.curved, _curved_part),
         (CLASSES_TEXT, [row for row in rows.classes if _size(row) >= 50], _classes_part),
         (WIDE_TEXT, _wide_rows(rows), _wide_part),
-        (constants, rows.constants, lambda part: _constants_part(part, rows.counts)),
+        (
+            constants,
+            rows.constants,
+            lambda part: constants_part(part, numbers),
+        ),
         (levels, rows.levels, _levels_part),
         (TRAINER_TEXT, rows.trainer, _trainer_part),
     ]
@@ -323,16 +270,16 @@ def _time_part(rows: Sequence[FitRow], listed: Sequence[str]) -> Iterator[str]:
     )
     yield (
         f"- Mean agreement at most {MAX_AGREEMENT_LOSS:g} below that before: "
-        f"{yes_or_no(new >= old - MAX_AGREEMENT_LOSS)}, {new:.4f} after {old:.4f} "
-        f"({_of(both, listed)})."
+        f"{yes_or_no(new >= old - MAX_AGREEMENT_LOSS)}, {new:.4f} (before: "
+        f"{old:.4f}; {_of(both, listed)})."
     )
     old, new = (
         float(np.median([mean_of(getattr(pair, version), "cost") for pair in both]))
         for version in (BEFORE, AFTER)
     )
     yield (
-        f"- Median cost at most that before: {yes_or_no(new <= old)}, {new:.0f} after {old:.0f} "
-        f"({_of(both, listed)})."
+        f"- Median cost at most that before: {yes_or_no(new <= old)}, {new:.0f} (before: "
+        f"{old:.0f}; {_of(both, listed)})."
     )
 
 
@@ -486,111 +433,6 @@ def _wide_part(rows: Sequence[FitRow]) -> Iterator[str]:
                 f"- Agreement of {pair.name} at least {limit:g}: {yes_or_no(agreement >= limit)}, "
                 f"{agreement:.4f}."
             )
-
-
-class Effect(NamedTuple):
-    """What a change of a constant does: None where a fit failed."""
-
-    seconds: float | None = None
-    agreement: float | None = None
-    cost: float | None = None
-
-
-def _constants_part(rows: Sequence[ConstantRow], counts: Sequence[CountRow]) -> Iterator[str]:
-    """Return the table of constants, those that change nothing, and their number."""
-    noise = noise_of(rows)
-    names = [name for name in dict.fromkeys(row.constant for row in rows) if name != "default"]
-    effects = {
-        name: [effect_of(rows, name, change) for change in ("half", "double")] for name in names
-    }
-    lines: list[list[Cell]] = []
-    for name, (half, double) in effects.items():
-        values = [_value(rows, name, change) for change in ("half", "double")]
-        lines.append([name, values[0], *half, values[1], *double])
-    yield _table(CONSTANT_COLUMNS, lines)
-    yield (
-        f"- Noise: seconds × {np.exp(noise.seconds or 0):.2f}, agreement ± {noise.agreement:.4f}, "
-        f"cost × {np.exp(noise.cost or 0):.2f}."
-    )
-    idle = [name for name, pair in effects.items() if not any(_is_felt(e, noise) for e in pair)]
-    yield (
-        "- Constants whose halving and doubling both change nothing beyond noise: "
-        f"{', '.join(idle) or 'none'}."
-    )
-    numbers = {row.version: row.n_constants for row in counts}
-    if {BEFORE, AFTER} <= set(numbers):
-        yield (
-            f"- Fewer constants than before: {yes_or_no(numbers[AFTER] < numbers[BEFORE])}, "
-            f"{numbers[AFTER]} after {numbers[BEFORE]}."
-        )
-    for row in rows:
-        if row.error:
-            yield f"- {row.constant} = {row.value} fails on {row.case}: {row.error}"
-
-
-CONSTANT_COLUMNS = (
-    Column("constant"),
-    *(
-        column
-        for change in ("half", "double")
-        for column in (
-            Column(change),
-            Column(f"seconds ({change})", ".2f"),
-            Column(f"agreement ({change})", "+.4f"),
-            Column(f"cost ({change})", ".2f"),
-        )
-    ),
-)
-
-
-def effect_of(rows: Sequence[ConstantRow], constant: str, change: str) -> Effect:
-    """Return ratio of seconds, difference of agreement and ratio of cost to the defaults."""
-    changed = select(rows, constant=constant, change=change)
-    pairs = [
-        (row, default)
-        for row in changed
-        for default in select(rows, constant="default", case=row.case, seed=row.seed)
-    ]
-    if not pairs or any(row.error for row in changed):
-        return Effect()
-    logs = np.array([_logs(row) - _logs(default) for row, default in pairs]).mean(axis=0)
-    return Effect(float(np.exp(logs[0])), float(logs[1]), float(np.exp(logs[2])))
-
-
-def noise_of(rows: Sequence[ConstantRow]) -> Effect:
-    """Return the noise of a mean difference of two fits: logarithms of seconds and of cost."""
-    defaults = select(rows, constant="default")
-    cases = list(dict.fromkeys(row.case for row in defaults))
-    groups = [np.array([_logs(row) for row in select(defaults, case=case)]) for case in cases]
-    groups = [group for group in groups if len(group) > 1]
-    if not groups:
-        return Effect(0.0, 0.0, 0.0)
-    variances = np.array([group.var(axis=0, ddof=1) for group in groups])
-    seconds, agreement, cost = N_ERRORS * np.sqrt(2 * variances.sum(axis=0)) / len(groups)
-    return Effect(float(seconds), float(agreement), float(cost))
-
-
-def _logs(row: ConstantRow) -> Any:
-    """Return the logarithm of the seconds, the agreement, and the logarithm of the cost."""
-    seconds, agreement, cost = row.fit_seconds, row.agreement, row.cost
-    assert seconds is not None
-    assert agreement is not None
-    assert cost is not None
-    return np.array([np.log(seconds), agreement, np.log(cost)])
-
-
-def _is_felt(effect: Effect, noise: Effect) -> bool:
-    """Return whether a change exceeds the noise; a fit that fails is a change."""
-    if effect.seconds is None or effect.agreement is None or effect.cost is None:
-        return True
-    changes = (np.log(effect.seconds), effect.agreement, np.log(effect.cost))
-    return any(abs(c) > (limit or 0) for c, limit in zip(changes, noise, strict=True))
-
-
-def _value(rows: Sequence[ConstantRow], constant: str, change: str) -> str | None:
-    """Return a changed value as text, None if the change was not made."""
-    found = select(rows, constant=constant, change=change)
-    return found[0].value if found else None
 
 
 def _levels_part(rows: Sequence[LevelRow]) -> Iterator[str]:
@@ -766,7 +608,7 @@ def _total_line(goal: str, limit: float, pairs: Sequence[Pair], n_expected: int)
     verdict = yes_or_no(sum(after) <= limit)
     if len(after) < n_expected:
         verdict = f"only {len(after)} of {n_expected} measured"
-    compared = f" after {sum(before):.1f}" if len(before) == len(after) else ""
+    compared = f" (before: {sum(before):.1f} s)" if len(before) == len(after) else ""
     return f"- {goal} at most {limit:g}: {verdict}, {sum(after):.1f} s{compared}."
 
 

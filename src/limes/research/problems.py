@@ -387,7 +387,7 @@ CURVED_KINDS: dict[str, CurvedKind] = {
 
 
 def _shells(
-    rng: np.random.Generator, radii: Array, n_features: int, deviation: float
+    rng: np.random.Generator, radii: NDArray[Any], n_features: int, deviation: float
 ) -> NDArray[Any]:
     """Return rows in random directions, with noise of this standard deviation on their radii."""
     directions = rng.normal(size=(len(radii), n_features))
