@@ -173,7 +173,8 @@ def constants_part(rows: Sequence[ConstantRow], numbers: Mapping[str, int]) -> I
     )
     if {"before", "after"} <= set(numbers):
         before, after = numbers["before"], numbers["after"]
-        yield f"- Fewer constants than before: {yes_or_no(after < before)}, {after} (before: {before})."
+        is_met = yes_or_no(after < before)
+        yield f"- Fewer constants than before: {is_met}, {after} (before: {before})."
     for row in rows:
         if row.error:
             yield f"- {row.constant} = {row.value} fails on {row.case}: {row.error}"
