@@ -2,9 +2,6 @@
 
 import os
 import struct
-import sys
-from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,7 +18,6 @@ from limes.research.exact import (
     _polygon,
     bare_product,
     deciding_margins,
-    earlier_version,
     main,
     time_per_row,
 )
@@ -32,16 +28,6 @@ from limes.sources.svm import svm_from_sklearn
 needs_scenes = pytest.mark.skipif(
     not os.environ.get("LIMES_SCENES"), reason="LIMES_SCENES is not set"
 )
-# In place of another version of limes: labels of 1, and a turn of 2 µs per row.
-OTHER_VERSION = """
-import sys
-import joblib, numpy as np
-task = joblib.load(sys.argv[1] + "/task.joblib")
-np.save(sys.argv[1] + "/labels.npy", np.ones(len(task["X_test"])))
-print(1.5, flush=True)
-for _ in sys.stdin:
-    print(2.0, 0.5, flush=True)
-"""
 
 
 @pytest.fixture
@@ -83,19 +69,6 @@ def test_drawing_measures_nothing(tmp_path, monkeypatch):
 def test_unknown_parts_and_cases_are_named(words, tmp_path):
     with pytest.raises(SystemExit, match=f"must be one of .*, got '{words[-1]}'"):
         main([*words, "-o", str(tmp_path)])
-
-
-def test_trained_models_are_stored(moons, monkeypatch):
-    expected = moons.svm.support_
-    monkeypatch.setattr(exact, "SVC_METHOD", None)
-    monkeypatch.setattr(Case, "_trained", lambda self, method: self.stored("svc", None))
-    assert_array_equal(Case(moons.problem, moons.cache).svm.support_, expected)
-
-
-def test_other_parameters_are_not_taken_for_the_stored_ones(moons):
-    assert moons.svm.C == 10.0
-    other = Case(replace(moons.problem, C=1.0), moons.cache)
-    assert other.svm.C == 1.0
 
 
 def test_a_margin_is_relative_to_the_sum_of_absolute_terms():
@@ -161,24 +134,6 @@ def test_times_are_per_row():
     times = time_per_row({"once": (slow, rows), "on half": (slow, rows[:200])})
     once, half = times.microseconds.values()
     assert once == pytest.approx(half, rel=0.5)
-
-
-def test_another_version_fits_and_predicts_in_a_process_of_its_own(moons, monkeypatch):
-    monkeypatch.setattr(exact, "WORKER", OTHER_VERSION)
-    with earlier_version(Path(sys.executable), moons, 0) as before:
-        assert before.fit_seconds == 1.5
-        assert_array_equal(before.labels, np.ones(100))
-        assert [before.run(), before.run()] == [(2.0, 0.5)] * 2
-    assert before.process.returncode == 0
-
-
-def test_another_version_that_fails_is_an_error(moons, monkeypatch):
-    monkeypatch.setattr(exact, "WORKER", "raise SystemExit(3)")
-    with (
-        pytest.raises(RuntimeError, match="ended early"),
-        earlier_version(Path(sys.executable), moons, 0),
-    ):
-        pass
 
 
 @pytest.mark.parametrize("order", ["<", ">"])

@@ -18,35 +18,29 @@ import math
 import os
 import sqlite3
 import struct
-import subprocess
-import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
-import joblib
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.model_selection import train_test_split
-from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.svm import SVC
+from sklearn.pipeline import make_pipeline
 
 from limes._core import ExactSums
-from limes._typing import Array, Labels
-from limes.atomic import atomic_write
+from limes._typing import Array
 from limes.classifier import BordersClassifier, accelerate
 from limes.datasets import list_datasets
 from limes.model.coupling import class_pairs, count_votes_like_libsvm
 from limes.model.svm import TrainedSvm
 from limes.research.accuracy import MAX_TRAIN
-from limes.research.bench.methods import SVC_METHOD, Method, choose_methods, svc
+from limes.research.bench.methods import svc
+from limes.research.cases import TURN_SECONDS, Case, FitProcess, FitTask, Installation, fit_process
 from limes.research.exact_page import (
     NEAR,
     AgreementRow,
@@ -57,7 +51,7 @@ from limes.research.exact_page import (
     make_page,
 )
 from limes.research.problems import FURTHER_PROBLEMS, Problem, load_problem
-from limes.research.processor_time import limit_threads, repeat_rows
+from limes.research.processor_time import limit_threads
 from limes.research.results import append_rows, read_rows
 from limes.scores import uncertainty_coefficient
 from limes.sources.svm import svm_from_sklearn
@@ -77,32 +71,10 @@ AGREEMENT_DATASETS = (
 N_GIVEN_PIXELS = 2000
 FIT_CASES = ("landsat8", "wine")
 N_FITS = 5
-# Timing: turns of each call, seconds and rows of a batch, and the most values that it holds.
-N_TURNS = 7
-TURN_SECONDS, BATCH_SECONDS = 0.05, 0.3
-BATCH_ROWS, BATCH_VALUES = 50_000, 1 << 23
+# Timing: turns of each call, and seconds of a batch.
+N_TURNS, BATCH_SECONDS = 7, 0.3
 # Products in a block of the bare product: 256 kB or 1 MB of float32, whichever is faster.
 BLOCK_PRODUCTS = (1 << 16, 1 << 18)
-# Run by the Python of another version: fits, then predicts for one turn per line of input.
-WORKER = """
-import sys, time
-import joblib, numpy as np
-from threadpoolctl import threadpool_limits
-import limes
-from limes.timing import time_in_turns
-folder, turn_seconds = sys.argv[1], float(sys.argv[2])
-task = joblib.load(folder + "/task.joblib")
-with threadpool_limits(1):
-    start = time.process_time()
-    fast = limes.accelerate(task["model"], task["X_train"], random_state=task["seed"])
-    seconds = time.process_time() - start
-    np.save(folder + "/labels.npy", fast.predict(task["X_test"]))
-    print(seconds, flush=True)
-    batch = task["batch"]
-    for _ in sys.stdin:
-        run = time_in_turns([lambda: fast.predict(batch)], n_turns=1, turn_seconds=turn_seconds)[0]
-        print(run.seconds * run.cpu_share / len(batch) * 1e6, run.cpu_share, flush=True)
-"""
 
 
 class Part(NamedTuple):
@@ -181,70 +153,6 @@ def _parser() -> argparse.ArgumentParser:
         help="for exact.md and the folder exact, default: %(default)s",
     )
     return parser
-
-
-@dataclass(frozen=True, eq=False)
-class Case:
-    """A problem with its trained SVMs, which are stored between runs."""
-
-    problem: Problem
-    cache: Path
-
-    @cached_property
-    def svm(self) -> SVC:
-        """The SVM that limes replaces, for standardised rows."""
-        return self._trained(SVC_METHOD)
-
-    @cached_property
-    def intelex(self) -> Any:
-        """The SVM of scikit-learn-intelex, trained on standardised float32 rows."""
-        return self._trained(*choose_methods(["intelex-float32"]))
-
-    @cached_property
-    def labels(self) -> Labels:
-        """The SVM's labels of the test rows."""
-        key = joblib.hash(self.problem.X_test)
-        return self.stored(f"labels-{key[:8]}", lambda: self.svm.predict(self.test_rows))
-
-    @cached_property
-    def test_rows(self) -> Array:
-        """The test rows, standardised."""
-        return self.problem.test_rows(np.float64)
-
-    @property
-    def model(self) -> Pipeline:
-        """The SVM after its scaler, for raw rows."""
-        return make_pipeline(self.problem.scaler, self.svm)
-
-    @property
-    def parameters(self) -> str:
-        """The SVM's parameters in words."""
-        gamma = self.problem.gamma
-        return f"C={self.problem.C:g}, gamma={gamma if isinstance(gamma, str) else f'{gamma:g}'}"
-
-    def batch(self, dtype: Any, *, is_raw: bool = True) -> NDArray[Any]:
-        """Return the rows to predict in one timed call, raw or standardised."""
-        n_rows = min(BATCH_ROWS, BATCH_VALUES // self.problem.X_test.shape[1])
-        rows = repeat_rows(self.problem.X_test[:n_rows], n_rows)
-        return np.ascontiguousarray(rows if is_raw else self.problem.scaler.transform(rows), dtype)
-
-    def stored(self, kind: str, make: Callable[[], Any]) -> Any:
-        """Return what an earlier run stored, else make and store it."""
-        problem = self.problem
-        data = (problem.X_train, problem.y_train, problem.C, problem.gamma)
-        path = self.cache / f"{problem.name}-{kind}-{joblib.hash(data)[:12]}.joblib"
-        if path.is_file():
-            return joblib.load(path)
-        result = make()
-        self.cache.mkdir(parents=True, exist_ok=True)
-        with atomic_write(path) as stream:
-            joblib.dump(result, stream)
-        return result
-
-    def _trained(self, method: Method) -> Any:
-        """Return the model of a method of the benchmarks."""
-        rows = method.training_rows(self.problem)
-        return self.stored(method.name, lambda: method.fit(self.problem, rows, None))
 
 
 @lru_cache(maxsize=1)
@@ -570,8 +478,10 @@ def measure_default(args: argparse.Namespace, name: str, seed: int) -> DefaultRo
     start = time.process_time()
     fast = accelerate(case.model, problem.X_train, random_state=seed)
     fit_seconds = time.process_time() - start
-    with earlier_version(args.before, case, seed) as before:
-        times = _time_with_earlier(case, fast, batch, before)
+    task = FitTask(case.model, problem.X_train, problem.X_test, {"random_state": seed})
+    with fit_process(Installation(args.before), [task], batch=batch) as process:
+        times = _time_with_earlier(case, fast, batch, process)
+        (before,) = process.results
     labels = {"source": case.labels, "before": before.labels, "": fast.predict(problem.X_test)}
     skill = {key: uncertainty_coefficient(problem.y_test, value) for key, value in labels.items()}
     return DefaultRow(
@@ -594,66 +504,8 @@ def measure_default(args: argparse.Namespace, name: str, seed: int) -> DefaultRo
     )
 
 
-@dataclass(frozen=True, eq=False)
-class EarlierVersion:
-    """A fast model of another version of limes, in a process of its own."""
-
-    process: "subprocess.Popen[str]"
-    fit_seconds: float
-    # Of the test rows.
-    labels: Labels
-
-    def run(self) -> tuple[float, float]:
-        """Predict for one turn, and return microseconds per row and share of the processor."""
-        assert self.process.stdin is not None
-        self.process.stdin.write("\n")
-        self.process.stdin.flush()
-        microseconds, cpu_share = _read_numbers(self.process)
-        return microseconds, cpu_share
-
-
-@contextmanager
-def earlier_version(before: Path, case: Case, seed: int) -> Iterator[EarlierVersion]:
-    """Fit the model of another version, which predicts until the context ends."""
-    threads = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-    environment = {**os.environ, **dict.fromkeys(threads, "1")}
-    environment.pop("PYTHONPATH", None)
-    if before.is_dir():
-        environment["PYTHONPATH"] = str(before.resolve() / "src")
-    python = sys.executable if before.is_dir() else str(before)
-    with TemporaryDirectory() as folder:
-        task = {
-            "model": case.model,
-            "X_train": case.problem.X_train,
-            "X_test": case.problem.X_test,
-            "batch": case.batch(np.float32),
-            "seed": seed,
-        }
-        joblib.dump(task, Path(folder, "task.joblib"))
-        with subprocess.Popen(
-            [python, "-c", WORKER, folder, str(TURN_SECONDS)],
-            env=environment,
-            cwd=folder,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        ) as process:
-            (fit_seconds,) = _read_numbers(process)
-            yield EarlierVersion(process, fit_seconds, np.load(Path(folder, "labels.npy")))
-            process.communicate()
-
-
-def _read_numbers(process: "subprocess.Popen[str]") -> list[float]:
-    """Return the numbers of the next line of a process."""
-    assert process.stdout is not None
-    line = process.stdout.readline()
-    if not line:
-        raise RuntimeError("the other version of limes ended early; its message is above.")
-    return [float(word) for word in line.split()]
-
-
 def _time_with_earlier(
-    case: Case, fast: BordersClassifier, batch: NDArray[Any], before: EarlierVersion
+    case: Case, fast: BordersClassifier, batch: NDArray[Any], before: FitProcess
 ) -> Times:
     """Time SVC, the other version's model and this one's in turns."""
     rows = case.batch(np.float64, is_raw=False)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from limes.research.results import select
-from limes.research.table import Cell, Column, Table
+from limes.research.table import Cell, Column, Table, goal_line, mean_of, yes_or_no
 
 # What the page is compared with, in the order of its tables.
 MIN_SVC_RATIO, MIN_INTELEX_RATIO, MIN_PRODUCT_RATIO, MEDIAN_INTELEX_RATIO = 10, 2, 0.6, 4
@@ -318,7 +318,7 @@ def _sums_part(rows: Sequence[SumsRow]) -> Iterator[str]:
     ratio = float(np.median([row.intelex / row.limes for row in rows]))
     yield (
         f"- At least {MEDIAN_INTELEX_RATIO} times as fast as scikit-learn-intelex on the median: "
-        f"{_yes(ratio >= MEDIAN_INTELEX_RATIO)}, {ratio:.1f} times."
+        f"{yes_or_no(ratio >= MEDIAN_INTELEX_RATIO)}, {ratio:.1f} times."
     )
     yield _goal(
         f"At most {MAX_KERNEL_RATIO} times the product with exponentials on "
@@ -379,7 +379,7 @@ def _agreement_part(rows: Sequence[AgreementRow]) -> Iterator[str]:
             continue
         yield (
             f"- {required:g} required: mean of {len(cases)} cases {mean:.4f}, at least what is "
-            f"required: {_yes(mean >= required)}."
+            f"required: {yes_or_no(mean >= required)}."
         )
         yield _goal(
             f"{required:g} required: not below by more than {MAX_STANDARD_ERRORS} standard errors",
@@ -459,7 +459,7 @@ def _default_part(rows: Sequence[DefaultRow]) -> Iterator[str]:
     yield _table(DEFAULT_COLUMNS, (_default_line(name, group) for name, group in groups))
 
     def slowdown(group: tuple[str, Sequence[DefaultRow]]) -> float:
-        return _mean(group[1], "limes") / _mean(group[1], "limes_before")
+        return mean_of(group[1], "limes") / mean_of(group[1], "limes_before")
 
     def is_fast_enough(group: tuple[str, Sequence[DefaultRow]]) -> bool:
         is_exact = all(row.scheme == "exact" for row in group[1])
@@ -469,12 +469,14 @@ def _default_part(rows: Sequence[DefaultRow]) -> Iterator[str]:
     yield _goal(
         f"U.C. at most {MAX_SKILL_LOSS:g} below the SVM's",
         groups,
-        lambda group: _mean(group[1], "skill") >= _mean(group[1], "source_skill") - MAX_SKILL_LOSS,
+        lambda group: (
+            mean_of(group[1], "skill") >= mean_of(group[1], "source_skill") - MAX_SKILL_LOSS
+        ),
     )
     median = float(np.median([slowdown(group) for group in groups]))
     yield (
         f"- Median time at most {MAX_MEDIAN_SLOWDOWN:g} times that before: "
-        f"{_yes(median <= MAX_MEDIAN_SLOWDOWN)}, {median:.2f} times."
+        f"{yes_or_no(median <= MAX_MEDIAN_SLOWDOWN)}, {median:.2f} times."
     )
     yield _goal(
         f"At most {MAX_SLOWDOWN} times the time before, or exact and at least {MIN_SVC_RATIO} "
@@ -503,20 +505,20 @@ def _default_line(name: str, rows: Sequence[DefaultRow]) -> list[Cell]:
     """Return the cells of one dataset with default settings."""
     return [
         *(name, len(rows)),
-        *(_mean(rows, column) for column in ("source_skill", "skill_before", "skill")),
-        *(_mean(rows, column) for column in ("agreement_before", "agreement")),
+        *(mean_of(rows, column) for column in ("source_skill", "skill_before", "skill")),
+        *(mean_of(rows, column) for column in ("agreement_before", "agreement")),
         ", ".join(sorted({row.scheme for row in rows})),
-        *(_mean(rows, column) for column in ("fallback_share", "svc", "limes_before", "limes")),
-        _mean(rows, "limes") / _mean(rows, "limes_before"),
+        *(mean_of(rows, column) for column in ("fallback_share", "svc", "limes_before", "limes")),
+        mean_of(rows, "limes") / mean_of(rows, "limes_before"),
         _svc_ratio(rows),
-        *(_mean(rows, column) for column in ("fit_seconds_before", "fit_seconds")),
+        *(mean_of(rows, column) for column in ("fit_seconds_before", "fit_seconds")),
         min(row.cpu_share for row in rows),
     ]
 
 
 def _svc_ratio(rows: Sequence[DefaultRow]) -> float:
     """Return how many times as fast as SVC the model of this version is."""
-    return _mean(rows, "svc") / _mean(rows, "limes")
+    return mean_of(rows, "svc") / mean_of(rows, "limes")
 
 
 def _fit_part(rows: Sequence[FitRow]) -> Iterator[str]:
@@ -545,22 +547,10 @@ def _table(columns: Sequence[Column], lines: Any) -> str:
 
 def _goal(goal: str, cases: Sequence[Any], is_met: Callable[[Any], bool]) -> str:
     """Return a goal, how many cases meet it and which do not, as a line."""
-    missed = [_name(case) for case in cases if not is_met(case)]
-    exceptions = f"; not {', '.join(missed)}" if missed else ""
-    return f"- {goal}: {len(cases) - len(missed)} of {len(cases)}{exceptions}."
+    return goal_line(goal, ((_name(case), is_met(case)) for case in cases))
 
 
 def _name(case: Any) -> str:
     """Return the name of a row, or of a group of rows of one dataset."""
     row = case[1][0] if isinstance(case, tuple) else case
     return str(row.dataset if hasattr(row, "dataset") else row.case)
-
-
-def _yes(is_met: bool) -> str:
-    """Return a word for a goal that is met or not."""
-    return "yes" if is_met else "no"
-
-
-def _mean(rows: Sequence[Any], column: str) -> float:
-    """Return the mean of a column."""
-    return float(np.mean([getattr(row, column) for row in rows]))

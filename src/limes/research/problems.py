@@ -14,6 +14,7 @@ from sklearn import datasets as sklearn_datasets
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import Pipeline
 
+from limes._typing import Array, Labels
 from limes.datasets import load, parameters
 from limes.files import RowOptions, read_rows
 from limes.libsvm.training import standardizer
@@ -214,10 +215,10 @@ def _twenty(seed: int) -> Problem:
     return _split("twenty", X, y, seed)
 
 
-def _moons(seed: int) -> Problem:
+def _moons(seed: int, *, n_rows: int = 3000, name: str = "moons") -> Problem:
     """Return two half moons."""
-    X, y = sklearn_datasets.make_moons(3000, noise=0.25, random_state=seed)
-    return _split("moons", X, y, seed, C=10, gamma=1)
+    X, y = sklearn_datasets.make_moons(n_rows, noise=0.25, random_state=seed)
+    return _split(name, X, y, seed, C=10, gamma=1)
 
 
 def _from_sklearn(name: str, load_arrays: Callable[..., Any]) -> Callable[[int], Problem]:
@@ -257,3 +258,169 @@ FURTHER_PROBLEMS: dict[str, Callable[[int], Problem]] = {
     "twenty": _twenty,
     "rare": _rare,
 }
+
+
+# Rows of the problems below.
+N_CURVED_TRAIN, N_CURVED_TEST = 5000, 20_000
+N_CLASSES_TRAIN, N_CLASSES_TEST = 9000, 5000
+N_WIDE_TRAIN, N_WIDE_TEST = 4000, 5000
+N_GROWTH_TRAIN, N_GROWTH_TEST = 4000, 5000
+
+
+def small_moons_problem(seed: int) -> Problem:
+    """Return two half moons with 600 training rows."""
+    return _moons(seed, n_rows=900, name="moons600")
+
+
+def curved_problem(kind: str, n_features: int, seed: int) -> Problem:
+    """Return classes with a closed or curved border between them, which overlap.
+
+    Parameters
+    ----------
+    kind : str
+        One of `CURVED_KINDS`. "ring": a shell between rows inside and outside of it. "spheres":
+        three shells. "ellipsoid" and "saddle": a rotated quadratic form above and below its median,
+        with eigenvalues from 1 to 10, or of both signs. "tails": two shells in the first half of
+        the columns; the others are noise with the tails of Student's t distribution.
+    n_features : int
+        Number of columns.
+    seed : int
+        Seed of the rows.
+
+    Returns
+    -------
+    Problem
+        5000 training and 20 000 test rows. The parameters of the SVM were chosen for each kind and
+        8, 15 and 30 columns by its skill on a seed of their own (grid: C of 1 and 10, gamma of .25,
+        .5, 1 and 2 divided by the columns). U.C. is .5 to .85.
+
+    Examples
+    --------
+    >>> curved_problem("spheres", 8, 0).sizes["n_classes"]
+    3
+    """
+    rng = np.random.default_rng([n_features, seed])
+    n_rows = N_CURVED_TRAIN + N_CURVED_TEST
+    X, y = CURVED_KINDS[kind](rng, n_rows, n_features)
+    C, factor = _curved_parameters(kind, n_features)
+    return _first_rows(f"{kind}{n_features}", X, y, N_CURVED_TRAIN, C=C, gamma=factor / n_features)
+
+
+def classes_problem(n_classes: int, seed: int) -> Problem:
+    """Return overlapping classes of 30 features, 20 of them informative."""
+    X, y = sklearn_datasets.make_classification(
+        N_CLASSES_TRAIN + N_CLASSES_TEST,
+        30,
+        n_informative=20,
+        n_classes=n_classes,
+        n_clusters_per_class=1,
+        random_state=seed,
+    )
+    return _first_rows(f"classes{n_classes}", X, y, N_CLASSES_TRAIN, C=5)
+
+
+def wide_problem(seed: int) -> Problem:
+    """Return four classes of 1000 features, 20 of them informative."""
+    X, y = sklearn_datasets.make_classification(
+        N_WIDE_TRAIN + N_WIDE_TEST,
+        1000,
+        n_informative=20,
+        n_classes=4,
+        random_state=seed,
+    )
+    return _first_rows("wide1000", X, y, N_WIDE_TRAIN)
+
+
+def growth_problem(n_rows: int, seed: int) -> tuple[Problem, NDArray[Any]]:
+    """Return two classes of 10 features with at most 4000 training rows, and rows to be given."""
+    X, y = sklearn_datasets.make_classification(
+        n_rows + N_GROWTH_TEST, 10, n_informative=8, flip_y=0.02, random_state=seed
+    )
+    problem = _first_rows(f"rows{n_rows}", X, y, n_rows, C=5)
+    n_train = min(n_rows, N_GROWTH_TRAIN)
+    trained = replace(problem, X_train=X[:n_train], y_train=y[:n_train])
+    return trained, problem.X_train
+
+
+def _ring(rng: np.random.Generator, n_rows: int, n_features: int) -> tuple[Array, Labels]:
+    """Return a shell of radius 1, and rows around the radii .55 and 1.45."""
+    y = rng.integers(2, size=n_rows)
+    radii = np.where(y == 1, 1.0, rng.choice([0.55, 1.45], n_rows))
+    return _shells(rng, radii, n_features, 0.12), y
+
+
+def _spheres(rng: np.random.Generator, n_rows: int, n_features: int) -> tuple[Array, Labels]:
+    """Return three concentric spheres."""
+    y = rng.integers(3, size=n_rows)
+    return _shells(rng, 1 + 0.5 * y, n_features, 0.15), y
+
+
+def _ellipsoid(rng: np.random.Generator, n_rows: int, n_features: int) -> tuple[Array, Labels]:
+    """Return the inside and the outside of a rotated ellipsoid."""
+    return _quadratic(rng, n_rows, np.geomspace(1, 10, n_features))
+
+
+def _saddle(rng: np.random.Generator, n_rows: int, n_features: int) -> tuple[Array, Labels]:
+    """Return both sides of a rotated saddle."""
+    return _quadratic(rng, n_rows, np.where(np.arange(n_features) < n_features // 2, 1.0, -1.0))
+
+
+def _tails(rng: np.random.Generator, n_rows: int, n_features: int) -> tuple[Array, Labels]:
+    """Return two concentric spheres in half of the columns, and columns of noise.
+
+    Behind such noise an SVM does not find the shell of "ring": its U.C. is .1 with 30 columns.
+    """
+    n_informative = n_features // 2
+    y = rng.integers(2, size=n_rows)
+    X = _shells(rng, 1 + 0.5 * y, n_informative, 0.12)
+    return np.hstack([X, rng.standard_t(2.5, (n_rows, n_features - n_informative))]), y
+
+
+CurvedKind = Callable[[np.random.Generator, int, int], tuple[Array, Labels]]
+CURVED_KINDS: dict[str, CurvedKind] = {
+    "ring": _ring,
+    "spheres": _spheres,
+    "ellipsoid": _ellipsoid,
+    "saddle": _saddle,
+    "tails": _tails,
+}
+
+
+def _shells(
+    rng: np.random.Generator, radii: NDArray[Any], n_features: int, deviation: float
+) -> NDArray[Any]:
+    """Return rows in random directions, with noise of this standard deviation on their radii."""
+    directions = rng.normal(size=(len(radii), n_features))
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    return directions * (radii + rng.normal(0, deviation, len(radii)))[:, None]
+
+
+def _quadratic(
+    rng: np.random.Generator, n_rows: int, eigenvalues: Array
+) -> tuple[NDArray[Any], Labels]:
+    """Return normal rows, and whether a rotated quadratic form with noise is below its median."""
+    X = rng.normal(size=(n_rows, len(eigenvalues)))
+    rotation = np.linalg.qr(rng.normal(size=(len(eigenvalues), len(eigenvalues))))[0]
+    values = np.square(X @ rotation) @ eigenvalues
+    values += rng.normal(0, 0.15 * values.std(), n_rows)
+    return X, (values < np.median(values)).astype(np.intp)
+
+
+def _curved_parameters(kind: str, n_features: int) -> tuple[float, float]:
+    """Return C, and gamma times the columns."""
+    if kind == "ring":
+        return (10, 1.0) if n_features < 12 else (1, 2.0)
+    return (1, 0.5) if kind == "spheres" else (10, 0.5)
+
+
+def _first_rows(
+    name: str,
+    X: NDArray[Any],
+    y: NDArray[Any],
+    n_train: int,
+    *,
+    C: float = 1.0,
+    gamma: float | str = "scale",
+) -> Problem:
+    """Return a problem whose first rows are the training rows."""
+    return Problem(name, X[:n_train], y[:n_train], X[n_train:], y[n_train:], C, gamma)

@@ -134,6 +134,30 @@ def spread_of(rows: Sequence[Any], column: str) -> Spread | None:
     return spread(value for value in values if value is not None)
 
 
+def mean_of(rows: Sequence[Any], column: str) -> float:
+    """Return the mean of a column."""
+    return float(np.mean([getattr(row, column) for row in rows]))
+
+
+def goal_line(goal: str, cases: Iterable[tuple[str, bool]]) -> str:
+    """Return a goal, how many of the named cases meet it and which do not, as a line.
+
+    Examples
+    --------
+    >>> goal_line("At most 1 s", [("heart", True), ("sat", False)])
+    '- At most 1 s: 1 of 2; not sat.'
+    """
+    met = list(cases)
+    missed = [name for name, is_met in met if not is_met]
+    exceptions = f"; not {', '.join(missed)}" if missed else ""
+    return f"- {goal}: {len(met) - len(missed)} of {len(met)}{exceptions}."
+
+
+def yes_or_no(is_met: bool) -> str:
+    """Return a word for a goal that is met or not."""
+    return "yes" if is_met else "no"
+
+
 def _format_cell(cell: Cell, kind: str) -> str:
     """Format one cell."""
     if cell is None or (isinstance(cell, float) and math.isnan(cell)):
