@@ -44,10 +44,11 @@ def quick_training() -> Iterator[None]:
         ),
         train=replace(
             DEFAULTS.train,
-            max_samples=20_000,
-            min_samples=10_000,
-            min_kmeans_rows=500,
-            kmeans_rows_per_point=8,
+            base_rows=1000,
+            search_samples=10_000,
+            blend_samples=5000,
+            final_samples=20_000,
+            rows_per_initial_point=8,
         ),
         validation=replace(DEFAULTS.validation, min_synthetic_rows=400, max_synthetic_rows=800),
         # Small problems are searched too.

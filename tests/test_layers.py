@@ -43,7 +43,7 @@ STAGES = [
     "train",
     "validation",
     "criterion",
-    "fallback",
+    "evaluation",
     "search",
     "borders",
     "parameters",

@@ -107,6 +107,11 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         not where ``n_borders`` is given. True: always. False: never. For the schemes 'auto' and
         'shared', and sources with exact sums: SVMs, kernel densities and binary Gaussian-process
         classifiers.
+    curved : bool, default=True
+        Whether a shared map may have a curved function, of second degree with an envelope, added to
+        its linear ones, where that agrees better. False: it is piecewise linear.
+    effort : float, default=1.0
+        Factor on the number of training samples of trained maps, and so on the time of the fit.
     min_agreement : float or None, default=None
         Share of rows that must get the source's label, both of rows like those given and of rows
         between and around them: the cheapest candidate that reaches it is selected, with a warning
@@ -193,6 +198,8 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         tolerance: float = 1e-5,
         dtype: str = "float32",
         fallback: str | bool = "auto",
+        curved: bool = True,
+        effort: float = 1.0,
         min_agreement: float | None = None,
         max_cost: int | None = None,
         max_time_us: float | None = None,
@@ -212,6 +219,8 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self.tolerance = tolerance
         self.dtype = dtype
         self.fallback = fallback
+        self.curved = curved
+        self.effort = effort
         self.min_agreement = min_agreement
         self.max_cost = max_cost
         self.max_time_us = max_time_us
@@ -593,8 +602,8 @@ def accelerate(
     **parameters
         Parameters of ``BordersClassifier`` by name: ``scheme``, ``n_borders``, ``placement``,
         ``blend``, ``refine``, ``border``, ``threshold``, ``tolerance``, ``dtype``, ``fallback``,
-        ``min_agreement``, ``max_cost``, ``max_time_us``, ``max_bytes``, ``random_state``,
-        ``n_jobs``, ``verbose``.
+        ``curved``, ``effort``, ``min_agreement``, ``max_cost``, ``max_time_us``, ``max_bytes``,
+        ``random_state``, ``n_jobs``, ``verbose``.
 
     Returns
     -------

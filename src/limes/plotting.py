@@ -126,9 +126,16 @@ def draw_candidates(fast: BordersClassifier, ax: "Axes | None" = None) -> "Axes"
 
         ax = plt.gca()
     heights = _disagreements(candidates)
-    schemes = sorted({item.scheme for item in candidates} - {ExactScheme.name})
-    for place, scheme in enumerate(schemes):
-        shown = [number for number, item in enumerate(candidates) if item.scheme == scheme]
+    maps = [item for item in candidates if item.scheme != ExactScheme.name]
+    has_schemes = len({item.scheme for item in maps}) > 1
+    has_shapes = len({item.shape for item in maps}) > 1
+    for place, (scheme, shape) in enumerate(sorted({(i.scheme, i.shape) for i in maps})):
+        shown = [
+            number
+            for number, item in enumerate(candidates)
+            if (item.scheme, item.shape) == (scheme, shape)
+        ]
+        label = "candidates" + f", {scheme}" * has_schemes + f", {shape} base" * has_shapes
         ax.errorbar(
             [candidates[number].cost for number in shown],
             [heights[number] for number in shown],
@@ -139,7 +146,7 @@ def draw_candidates(fast: BordersClassifier, ax: "Axes | None" = None) -> "Axes"
             color=CURVE_COLOURS[place % len(CURVE_COLOURS)],
             marker="o",
             capsize=3,
-            label="candidates" if len(schemes) == 1 else f"candidates, {scheme}",
+            label=label,
         )
     for candidate, height in zip(candidates, heights, strict=True):
         if candidate.scheme == ExactScheme.name:
@@ -343,10 +350,11 @@ def _disagreements(candidates: list[Candidate]) -> list[float]:
 
 def _name_candidates(candidates: list[Candidate], heights: list[float], ax: "Axes") -> None:
     """Write size and fallback at each candidate, and draw a ring around the selected one."""
-    counts = Counter(candidate.n_borders for candidate in candidates)
+    counts = Counter((candidate.n_borders, candidate.shape) for candidate in candidates)
     for place, (candidate, height) in enumerate(zip(candidates, heights, strict=True)):
         name = f"{candidate.n_borders} point" + "s" * (candidate.n_borders > 1)
-        name += f", blend {candidate.blend}" * (counts[candidate.n_borders] > 1)
+        is_repeated = counts[candidate.n_borders, candidate.shape] > 1
+        name += f", blend {candidate.blend}" * is_repeated
         if candidate.fallback_share:
             name += f", {candidate.fallback_share:.1%} exact"
         if candidate.scheme == ExactScheme.name:

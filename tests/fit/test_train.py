@@ -6,10 +6,9 @@ from numpy.testing import assert_allclose
 from scipy.special import expit, log_softmax
 
 from limes._core.train import TrainedMap, train
-from limes.fit.config import SEARCH_BUDGET
-from limes.fit.train import calibrate, fit_inverse_temperature, fit_map, n_training_samples
+from limes.fit.train import calibrate, fit_base, fit_inverse_temperature, to_border_map
 from limes.model.border_map import BorderMap
-from tests.fit.cases import make_transfer_set
+from tests.fit.cases import make_transfer_set, train_map
 
 
 def decide(map_, rows, blend):
@@ -26,18 +25,14 @@ def decide(map_, rows, blend):
 
 def test_one_point_learns_a_linear_source():
     _, _, transfer_set = make_transfer_set(lambda X: X @ [1.0, -2.0] + 0.5)
-    map_ = fit_map(
-        transfer_set, n_points=1, blend=1, budget=SEARCH_BUDGET, rng=np.random.default_rng(1)
-    )
+    map_ = to_border_map(fit_base(transfer_set, "linear")[0], 1)
     assert_allclose(map_.slopes[0, 0], [2.0, -4.0], rtol=0.02)
     assert_allclose(map_.offsets[0, 0], 1.0, rtol=0.03)
 
 
 def test_a_few_points_learn_a_circle():
     _, rows, transfer_set = make_transfer_set(lambda X: 4 * (np.hypot(*X.T) - 0.6))
-    map_ = fit_map(
-        transfer_set, n_points=32, blend=4, budget=SEARCH_BUDGET, rng=np.random.default_rng(1)
-    )
+    map_ = train_map(transfer_set, n_points=32, blend=4, rng=np.random.default_rng(1))
     is_outside = np.hypot(*rows.T) > 0.6
     assert np.mean((decide(map_, rows, 4)[:, 0] > 0) == is_outside) > 0.99
 
@@ -147,8 +142,41 @@ def test_a_calibrated_map_has_the_sources_probabilities():
     assert_allclose(calibrated.decide(rows)[:, 0], 1.5 * rows[:, 0], rtol=1e-3)
 
 
-def test_maps_with_many_rows_per_point_are_trained_longer():
-    _, rows, transfer_set = make_transfer_set(lambda X: X @ [1.0, -2.0] + 0.5)
-    many = len(rows) // 64
-    few, more = (n_training_samples(transfer_set, n, 7, 1e9) for n in (many, many + 1))
-    assert few == 3 * more
+@pytest.mark.parametrize("shape", ["envelope", "diagonal", "quadratic"])
+def test_a_curved_base_alone_learns_a_sphere(shape):
+    radius = 1.2
+    _, rows, transfer_set = make_transfer_set(
+        lambda X: 4 * (np.linalg.norm(X, axis=1) - radius), n_features=5
+    )
+    losses = {name: fit_base(transfer_set, name)[1] for name in ("linear", shape)}
+    assert losses[shape] < 0.8 * losses["linear"]
+    map_ = to_border_map(fit_base(transfer_set, shape)[0], 1)
+    is_outside = np.linalg.norm(rows, axis=1) > radius
+    assert np.mean((map_.decide(rows)[:, 0] > 0) == is_outside) > 0.97
+
+
+def test_only_the_quadratic_base_learns_a_rotated_saddle():
+    _, rows, transfer_set = make_transfer_set(lambda X: 5 * X[:, 0] * X[:, 1], n_features=4)
+    agreements = [
+        np.mean(
+            (to_border_map(fit_base(transfer_set, shape)[0], 1).decide(rows)[:, 0] > 0)
+            == (rows[:, 0] * rows[:, 1] > 0)
+        )
+        for shape in ("linear", "diagonal", "quadratic")
+    ]
+    assert max(agreements[:2]) < 0.7
+    assert agreements[2] > 0.97
+
+
+def test_the_search_behind_components_of_a_curved_base_predicts_raw_rows():
+    _, rows, transfer_set = make_transfer_set(lambda X: X[:, 0] * X[:, 1], 60, n_rows=500)
+    map_ = train_map(
+        transfer_set,
+        n_points=4,
+        blend=2,
+        rng=np.random.default_rng(0),
+        shape="quadratic",
+        n_samples=20_000,
+    )
+    assert map_.curve.n_terms == 16
+    assert np.mean((map_.decide(rows)[:, 0] > 0) == (rows[:, 0] * rows[:, 1] > 0)) > 0.8

@@ -5,11 +5,15 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.special import expit
 
-from limes.fit.config import SEARCH_BUDGET
-from limes.fit.train import fit_map
-from limes.fit.transfer_set import ambiguity_of, build_transfer_set, extend_transfer_set
+from limes.fit.transfer_set import (
+    ambiguity_of,
+    build_transfer_set,
+    extend_transfer_set,
+    find_sharpening,
+    softmax,
+)
 from limes.sources.base import SourceContext, as_source
-from tests.fit.cases import make_transfer_set
+from tests.fit.cases import make_transfer_set, train_map
 
 
 def test_wide_rows_are_searched_in_few_components():
@@ -23,7 +27,7 @@ def test_wide_rows_are_searched_in_few_components():
     source = as_source(decision, SourceContext(rows, None, False, rng))
     transfer_set = build_transfer_set(source, rows, rng=rng)
     assert transfer_set.components.shape == (120, 32)
-    map_ = fit_map(transfer_set, n_points=4, blend=2, budget=SEARCH_BUDGET, rng=rng)
+    map_ = train_map(transfer_set, n_points=4, blend=2, rng=rng)
     assert map_.slopes.shape == (4, 1, 120)
     assert map_.points.shape == (4, 32)
 
@@ -35,9 +39,7 @@ def test_rows_added_later_are_labelled_like_the_first(n_features):
     both = extend_transfer_set(transfer_set, source, added, rng=np.random.default_rng(2))
     assert both.n_real == 600
     assert_allclose(both.rows[:600], np.concatenate([rows, added]), atol=1e-6)
-    assert_allclose(
-        both.n_synthetic / both.n_real, transfer_set.n_synthetic / transfer_set.n_real, rtol=0.01
-    )
+    assert_allclose(len(both.rows) / both.n_real, len(transfer_set.rows) / 500, rtol=0.01)
     assert_allclose(both.probabilities[:, 0], expit(2 * (both.rows[:, 0] - 0.2)), atol=1e-6)
     assert_allclose(
         both.ambiguity, 1 - np.abs(2 * both.probabilities[:, 0].astype(float) - 1), atol=1e-6
@@ -56,4 +58,34 @@ def test_categories_stay_categories_when_rows_are_added():
 
 
 def test_ambiguity_is_one_on_the_border():
-    assert_allclose(ambiguity_of(np.array([[0.5, 0.5], [1.0, 0.0]])), [1.0, 0.0])
+    assert_allclose(ambiguity_of(np.array([[0.0, 0.0], [30.0, 0.0]])), [1.0, 0.0], atol=1e-6)
+
+
+def test_flat_probabilities_of_many_classes_are_sharpened():
+    logits = np.random.default_rng(0).normal(size=(500, 50)).astype(np.float32)
+    sharpening = find_sharpening(logits)
+    largest = np.sort(softmax(np.float32(sharpening) * logits), axis=1)
+    assert sharpening > 2
+    assert_allclose(largest[:, :-2].sum(axis=1).mean(), 0.15, atol=0.01)
+
+
+def test_distinct_probabilities_stay_as_they_are():
+    assert find_sharpening(20 * np.eye(5, dtype=np.float32)) == 1.0
+
+
+def test_the_directions_of_wide_rows_are_those_that_the_source_depends_on():
+    def decision(X):
+        return X[:, 0] * X[:, 1]
+
+    _, _, transfer_set = make_transfer_set(decision, 60, n_rows=500)
+    assert transfer_set.directions.shape == (16, 60)
+    share = np.square(transfer_set.directions[:2, :2]).sum()
+    assert share > 1.99
+
+
+def test_gradients_that_take_long_give_no_directions():
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(100, 60))
+    source = as_source(lambda X: X[:, 0], SourceContext(rows, None, False, rng))
+    source.query_cost = 1e9
+    assert build_transfer_set(source, rows, rng=rng).directions is None

@@ -25,6 +25,8 @@ def fit_options(estimator: Any) -> FitOptions:
         decision_offset=float(np.arctanh(estimator.threshold)),
         double=estimator.dtype == "float64",
         fallback=estimator.fallback,
+        curved=bool(estimator.curved),
+        effort=float(estimator.effort),
         limits=Limits(*(getattr(estimator, name) for name in LIMITS)),
     )
 
@@ -111,6 +113,8 @@ RULES: dict[str, Callable[[Any], str]] = {
     "threshold": _between(-1.0, 1.0),
     "tolerance": _between(0.0, np.inf),
     "refine": lambda value: "" if isinstance(value, bool | np.bool_) else "True or False",
+    "curved": lambda value: "" if isinstance(value, bool | np.bool_) else "True or False",
+    "effort": _between(0.0, np.inf),
     "fallback": lambda value: (
         ""
         if isinstance(value, bool) or (isinstance(value, str) and value == "auto")

@@ -18,8 +18,9 @@ from limes.fit.data import (
     rescale,
     sample_rows,
 )
+from limes.fit.evaluation import exceeded_limit
 from limes.fit.schemes import borders_of, fit_one_vs_rest, fit_pairwise, fit_shortlist, fit_tree
-from limes.fit.search import FittedScheme, exact_candidate, exceeded_limit, fit_shared
+from limes.fit.search import FittedScheme, exact_candidate, fit_shared
 from limes.fit.validation import (
     ValidationSet,
     coverage_validation_set,
@@ -123,6 +124,7 @@ def fit_model(
             exact=exact,
             can_be_exact=scheme == "auto" and _is_within_limits(exact, options, sampled),
             seed=seed,
+            n_jobs=n_jobs,
             verbose=verbose,
         )
         if fitted.scheme is exact:

@@ -12,13 +12,16 @@ from threadpoolctl import threadpool_limits
 
 from limes._typing import Array, Indices
 from limes.fit.borders import Border, map_border
-from limes.fit.config import DEFAULTS, SHORTLIST_BUDGET, FitOptions
+from limes.fit.config import DEFAULTS, FitOptions
 from limes.fit.data import FitData
 from limes.fit.train import (
     PairMapTrainer,
     calibrate,
+    continue_training,
+    fit_base,
     fit_inverse_temperature,
-    fit_map,
+    to_border_map,
+    with_points,
     with_projection,
 )
 from limes.fit.transfer_set import TransferSet, build_transfer_set
@@ -175,13 +178,16 @@ def _fit_shared_map(
     n_points = DEFAULTS.schemes.shortlist_points
     if transfer_set.probabilities.shape[1] == 1 and options.n_borders:
         n_points = options.n_borders
-    map_ = fit_map(
+    base, _ = fit_base(transfer_set, "linear")
+    blend = options.blend or DEFAULTS.schemes.blend
+    trained = continue_training(
+        with_points(base, transfer_set, min(n_points, len(data.rows)), rng),
         transfer_set,
-        n_points=min(n_points, len(data.rows)),
-        blend=options.blend or DEFAULTS.schemes.blend,
-        budget=SHORTLIST_BUDGET,
+        blend=blend,
+        n_samples=options.effort * DEFAULTS.schemes.shortlist_samples,
         rng=rng,
     )
+    map_ = to_border_map(trained, blend)
     validation, rows = augmented_validation_set(source, data, validation)
     return calibrate(map_, rows, source.calibrated_probabilities(rows), validation.weights)
 

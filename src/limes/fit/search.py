@@ -1,43 +1,29 @@
-"""Candidates of growing size, limits, selection, final training."""
+"""Candidates of growing size and shape, limits, selection, last training."""
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
-from limes._typing import Array, Indices
-from limes.fit.config import (
-    DEFAULTS,
-    FINAL_BUDGET,
-    SEARCH_BUDGET,
-    WIDE_BUDGET,
-    Budget,
-    FitOptions,
-    Limits,
-)
-from limes.fit.criterion import SkillCriterion
+from limes._core import thread_count
+from limes._core.train import TrainedMap
+from limes._typing import Array
+from limes.fit.config import DEFAULTS, FitOptions
 from limes.fit.data import FitData
-from limes.fit.fallback import (
-    MAX_MARGIN,
-    CoverageGoal,
-    MarginCurve,
-    TrainedCandidate,
-    margin_of_agreement,
-)
-from limes.fit.train import calibrate, fit_map, n_training_samples, seconds_per_sample
+from limes.fit.evaluation import CoverageGoal, Evaluator, TrainedCandidate, exceeded_limit
+from limes.fit.train import continue_training, fit_base, with_points
 from limes.fit.transfer_set import TransferSet, build_transfer_set, extend_transfer_set
-from limes.fit.validation import ValidationSet, augmented_validation_set
+from limes.fit.validation import ValidationSet
 from limes.model.affine import AffineMap
 from limes.model.border_map import BorderMap
-from limes.model.exact import ExactScheme, FallbackScheme
+from limes.model.curved_base import SHAPES, CurvedBase
+from limes.model.exact import ExactScheme
 from limes.model.model import Candidate
-from limes.model.schemes import MapScheme, PairwiseScheme, Scheme, SharedScheme
+from limes.model.schemes import MapScheme, Scheme
 from limes.report import QualityWarning
 from limes.sources.base import MulticlassSource
-from limes.timing import time_in_turns
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +40,15 @@ class FittedScheme:
     placement: str | None = None
 
 
+@dataclass(frozen=True)
+class Design:
+    """What a candidate is trained with."""
+
+    n_points: int
+    shape: str
+    blend: int
+
+
 def fit_shared(
     source: MulticlassSource,
     data: FitData,
@@ -64,6 +59,7 @@ def fit_shared(
     exact: ExactScheme | None = None,
     can_be_exact: bool = False,
     seed: np.random.SeedSequence,
+    n_jobs: int | None = None,
     verbose: int = 0,
 ) -> FittedScheme:
     """Fit one map for all classes, with the best number of points unless one is given.
@@ -72,28 +68,25 @@ def fit_shared(
     """
     transfer_seed, final_seed = seed.spawn(2)
     rng = np.random.default_rng(transfer_seed)
-    trainer = CandidateTrainer(source, data, validation, coverage, options, rng, exact)
-    if options.n_borders is not None:
-        final = trainer.train(options.n_borders, trainer.blend, final_seed, trainer.final_budget)
-        candidates = [replace(final.candidate, is_selected=True)]
-    else:
-        search = SizeSearch(trainer, verbose)
-        goal, trained, selected = search.cover(search.run(seed))
-        candidates = [item.candidate for item in trained]
-        final = trained[selected]
-        if not (can_be_exact and trainer.is_slow_beside_exact(final)):
-            final = trainer.retrain_with_full_budget(final, final_seed)
-            final = trainer.with_coverage(final, goal)
-            candidates[selected] = final.candidate
-        if exact is not None and can_be_exact:
-            is_exact = trainer.is_slow_beside_exact(final)
-            candidates.append(exact_candidate(exact, is_selected=is_exact))
-            if is_exact:
-                return FittedScheme(exact, exact, _by_cost(candidates))
-        candidates[selected] = replace(final.candidate, is_selected=True)
-        _warn_if_below(final.candidate, options.limits.min_agreement)
-    last = trainer.retrain_on_all_rows(final, final_seed)
-    schemes = trainer.scheme_of(last), trainer.scheme_of(final)
+    transfer_set = build_transfer_set(source, data.rows, rng=rng)
+    evaluator = Evaluator(source, data, validation, coverage, options, exact)
+    search = Search(source, data, transfer_set, evaluator, options, seed, n_jobs, verbose)
+    trained = search.run()
+    goal, trained, selected = search.cover(trained)
+    candidates = [item.candidate for item in trained]
+    final = trained[selected]
+    if not (can_be_exact and evaluator.is_slow_beside_exact(final)):
+        final = evaluator.with_coverage(search.finish(final, final_seed), goal)
+        candidates[selected] = final.candidate
+    if exact is not None and can_be_exact:
+        is_exact = evaluator.is_slow_beside_exact(final)
+        candidates.append(exact_candidate(exact, is_selected=is_exact))
+        if is_exact:
+            return FittedScheme(exact, exact, _by_cost(candidates))
+    candidates[selected] = replace(final.candidate, is_selected=True)
+    _warn_if_below(final.candidate, options.limits.min_agreement)
+    last = search.train_on_all_rows(final, final_seed)
+    schemes = evaluator.scheme_of(last), evaluator.scheme_of(final)
     return FittedScheme(*schemes, _by_cost(candidates))
 
 
@@ -117,285 +110,224 @@ def exact_candidate(exact: ExactScheme, *, is_selected: bool = False) -> Candida
     )
 
 
-class CandidateTrainer:
-    """Trains candidates for one source, and evaluates all on the same rows."""
+class Search:
+    """Trains candidates of several shapes and of growing size, and selects one."""
 
     def __init__(
         self,
         source: MulticlassSource,
         data: FitData,
-        validation: ValidationSet,
-        coverage: ValidationSet,
+        transfer_set: TransferSet,
+        evaluator: Evaluator,
         options: FitOptions,
-        rng: np.random.Generator,
-        exact: ExactScheme | None = None,
-    ) -> None:
-        self.source, self.data, self.options = source, data, options
-        self.raw_rows = validation.rows
-        self.coverage, self.coverage_rows = coverage, data.to_source_space(coverage.rows)
-        self.exact = exact
-        scheme_class = PairwiseScheme if len(source.classes) == 2 else SharedScheme
-        # Makes the scheme of a tuple of one map for all classes.
-        self.as_scheme: Callable[[tuple[BorderMap]], MapScheme] = partial(
-            scheme_class, n_classes=len(source.classes), double=options.double
-        )
-        self.transfer_set = build_transfer_set(source, data.rows, rng=rng)
-        self.is_wide = self.transfer_set.components is not None
-        self.blend = options.blend or DEFAULTS.search.blend
-        # Behind a projection, longer training is no better.
-        self.search_budget = WIDE_BUDGET if self.is_wide else SEARCH_BUDGET
-        self.final_budget = WIDE_BUDGET if self.is_wide else FINAL_BUDGET
-        self.validation, self.validation_rows = augmented_validation_set(source, data, validation)
-        # Synthetic rows made from a few real ones do not show how much skill is lost.
-        self.has_enough_validation_rows = validation.n_real_rows >= DEFAULTS.validation.min_rows
-        self.criterion = SkillCriterion(
-            self.validation, source.calibrated_probabilities(self.validation_rows)
-        )
-
-    def train(
-        self,
-        n_points: int,
-        blend: int,
         seed: np.random.SeedSequence,
-        budget: Budget,
-        transfer_set: TransferSet | None = None,
-    ) -> TrainedCandidate:
-        """Train a map, and evaluate it on the validation rows."""
-        map_ = fit_map(
-            transfer_set or self.transfer_set,
-            n_points=n_points,
-            blend=blend,
-            budget=budget,
-            rng=np.random.default_rng(seed),
-        )
-        map_ = calibrate(
-            map_,
-            self.validation_rows,
-            self.criterion.calibrated_probabilities,
-            self.validation.weights,
-        )
-        return self._evaluate(map_, min(blend, max(map_.n_borders - 1, 1)), budget)
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.source, self.data, self.transfer_set = source, data, transfer_set
+        self.evaluator, self.options, self.seed = evaluator, options, seed
+        self.n_threads, self.verbose = thread_count(n_jobs), verbose
+        self.is_wide = transfer_set.components is not None
+        self.blend = options.blend or DEFAULTS.search.blend
+        # By shape: base functions, which every candidate starts from, and their cross-entropies.
+        self.bases: dict[str, TrainedMap] = {}
+        self.losses: dict[str, float] = {}
 
-    def _evaluate(self, map_: BorderMap, blend: int, budget: Budget) -> TrainedCandidate:
-        """Evaluate a map on the validation rows, with the fallback that skill or user ask for."""
-        inner = self.as_scheme((map_,))
-        values = inner.values(self.validation_rows)
-        curve = MarginCurve(self.validation, inner.class_index(values), inner.margins(values))
-        coverage = MarginCurve.of_scheme(inner, self.coverage, self.coverage_rows)
-        scheme = self.as_scheme((map_.with_preprocessing(self.data.preprocessing),))
-        margin, probabilities = (
-            self._needed_margin(curve, coverage, scheme),
-            inner.probabilities(values),
-        )
-        candidate = self._candidate(scheme, blend, curve, coverage, margin)
-        return TrainedCandidate(
-            scheme,
-            candidate,
-            budget,
-            curve,
-            coverage,
-            margin,
-            self.validation.agreement_assuming_independence(curve.class_index),
-            self.validation.balanced_agreement(curve.class_index),
-            self._is_good_enough(candidate, curve.with_fallback(margin), probabilities),
-            margin == 0 and self._is_good_enough(candidate, curve.class_index, probabilities),
-        )
-
-    def _candidate(
-        self,
-        scheme: MapScheme,
-        blend: int,
-        curve: MarginCurve,
-        coverage: MarginCurve,
-        margin: float,
-    ) -> Candidate:
-        """Return the size, expected cost and agreement of a map with a margin."""
-        class_index, share = curve.with_fallback(margin), curve.share(margin)
-        return Candidate(
-            scheme.name,
-            scheme.n_borders,
-            blend,
-            self._with_fallback(scheme, margin, share).cost,
-            *self.validation.agreement(class_index),
-            skill_loss=self.criterion.skill_loss(class_index)[0],
-            fallback_share=share,
-            coverage_agreement=coverage.agreement(margin),
-        )
-
-    def _needed_margin(self, curve: MarginCurve, coverage: MarginCurve, scheme: MapScheme) -> float:
-        """Return the margin that keeps the skill, or reaches min_agreement, within the limits."""
-        if self.exact is None:
-            return 0.0
-        min_agreement = self.options.limits.min_agreement
-        if min_agreement is not None:
-            margin = margin_of_agreement(curve, coverage, min_agreement)
-        else:
-            margin = curve.threshold_of_skill(self._keeps_skill)
-        return margin if self._is_within_limits(scheme, margin, curve) else 0.0
-
-    def with_coverage(self, trained: TrainedCandidate, goal: CoverageGoal) -> TrainedCandidate:
-        """Raise the margin until coverage rows agree, and lower it to the cost that is allowed."""
-        if self.exact is None or self.options.limits.min_agreement is not None:
+    def run(self) -> list[TrainedCandidate]:
+        """Compare shapes alone and with a few points, then grow or shrink the best one."""
+        trained = self._fit_bases()
+        if self.options.n_borders is not None:
+            sizes = [self.options.n_borders]
+            if sizes == [1]:
+                return [trained[self.select(trained)]]
+        shapes = self._promising_shapes()
+        if self.options.n_borders is not None:
+            designs = [Design(self.options.n_borders, shape, self.blend) for shape in shapes]
+            return list(self._train_in_order(designs))
+        first = [
+            Design(size, shape, self.blend)
+            for shape in shapes
+            for size in self._sizes_with_points(shape)[:1]
+            if not self._cannot_be_cheaper(size, shape, trained)
+        ]
+        with_points = list(self._train_in_order(first))
+        if not with_points:
             return trained
-        scheme, curve, coverage = trained.map_scheme, trained.curve, trained.coverage
-        max_share = (goal.max_cost - scheme.cost) / self.exact.cost
-        margin = min(
-            MAX_MARGIN,
-            max(trained.margin, coverage.threshold_of_agreement(goal.agreement)),
-            curve.threshold_of_share(max_share) if max_share > 0 else 0.0,
+        shape = with_points[self.select(with_points)].candidate.shape
+        trained.extend(with_points)
+        path = [item for item in trained if item.candidate.shape == shape]
+        path.extend(self._grow(path, trained))
+        path.extend(self._shrink(path))
+        trained.extend(item for item in path if item not in trained)
+        trained.extend(self._larger_sizes(trained))
+        trained.extend(self._smaller_blend(trained))
+        return trained
+
+    def _fit_bases(self) -> list[TrainedCandidate]:
+        """Fit the base function of each shape by itself, a candidate of one point."""
+        limits, rows = self.options.limits, self._timed_rows()
+        exceeded = exceeded_limit(limits, self.untrained_scheme(1, "linear"), rows)
+        if exceeded:
+            raise ValueError(
+                f"{exceeded} with a single linear function per class. Raise the limit, or give the "
+                "source fewer features."
+            )
+        candidates = []
+        for shape in self._possible_shapes():
+            base, loss = fit_base(self.transfer_set, shape)
+            self.bases[shape], self.losses[shape] = base, loss
+            if not limits.has_any or not exceeded_limit(
+                limits, self.untrained_scheme(1, shape), rows
+            ):
+                candidates.append(self.evaluator.evaluate(base, 1))
+                self._log(candidates[-1])
+        return candidates
+
+    def _possible_shapes(self) -> tuple[str, ...]:
+        """Return the shapes that a base function may have."""
+        if not self.options.curved:
+            return SHAPES[:1]
+        if not self.is_wide:
+            return SHAPES
+        return ("linear", "quadratic") if self.transfer_set.directions is not None else SHAPES[:1]
+
+    def _promising_shapes(self) -> list[str]:
+        """Return the linear shape, and those with a lower cross-entropy than all cheaper ones."""
+        shapes, lowest = ["linear"], self.losses["linear"]
+        for shape in [name for name in self.losses if name != "linear"]:
+            if self.losses[shape] < (1 - DEFAULTS.search.min_loss_decrease) * lowest:
+                shapes.append(shape)
+                lowest = self.losses[shape]
+        return shapes
+
+    def _grow(
+        self, path: list[TrainedCandidate], trained: list[TrainedCandidate]
+    ) -> Iterator[TrainedCandidate]:
+        """Train more and more points of one shape until they stop helping."""
+        path, shape = list(path), path[-1].candidate.shape
+        largest = path[-1].candidate.n_borders
+        sizes = [size for size in self._sizes_with_points(shape) if size > largest]
+        designs = [Design(size, shape, self.blend) for size in sizes]
+        results = self._train_in_order(designs)
+        for size in sizes:
+            if self._cannot_be_cheaper(size, shape, trained) or self._should_stop(path):
+                break
+            path.append(next(results))
+            yield path[-1]
+
+    def _shrink(self, path: list[TrainedCandidate]) -> Iterator[TrainedCandidate]:
+        """Train half as many points while they are good enough, down to the size before."""
+        last, size_before = path[-1], DEFAULTS.search.min_points - 1
+        if len(path) > 1:
+            size_before = max(size_before, path[-2].candidate.n_borders)
+        best_cost = np.inf
+        while (
+            last.is_good_enough
+            and last.candidate.cost < best_cost
+            and last.candidate.n_borders // 2 > size_before
+        ):
+            best_cost = last.candidate.cost
+            n_points = last.candidate.n_borders // 2
+            last = self._train(Design(n_points, last.candidate.shape, self.blend))
+            yield last
+
+    def _smaller_blend(self, trained: list[TrainedCandidate]) -> Iterator[TrainedCandidate]:
+        """Continue the selected candidate with a smaller blend."""
+        selected = trained[self.select(trained)]
+        blend = DEFAULTS.search.small_blend
+        # Behind a projection, a smaller blend saves little.
+        can_shrink = self.options.blend is None and not self.is_wide
+        if can_shrink and selected.is_good_enough and selected.candidate.blend > blend:
+            candidate = selected.candidate
+            design = Design(candidate.n_borders, candidate.shape, blend)
+            n_samples = self.options.effort * DEFAULTS.train.blend_samples
+            yield self._continue(selected.trained, design, n_samples)
+
+    def _train_in_order(self, designs: Sequence[Design]) -> Iterator[TrainedCandidate]:
+        """Yield trained candidates in order; with several threads, some are trained in advance."""
+        if self.n_threads == 1:
+            yield from map(self._train, designs)
+            return
+        with ThreadPoolExecutor(self.n_threads) as pool:
+            waiting: list[Future[TrainedCandidate]] = []
+            rest = iter(designs)
+            try:
+                for _ in designs:
+                    for design in rest:
+                        waiting.append(pool.submit(self._train, design))
+                        if len(waiting) == self.n_threads:
+                            break
+                    yield waiting.pop(0).result()
+            finally:
+                for future in waiting:
+                    future.cancel()
+
+    def _train(self, design: Design) -> TrainedCandidate:
+        """Train a candidate from its base function, and evaluate it."""
+        rng = self._rng(design, 0)
+        start = with_points(self.bases[design.shape], self.transfer_set, design.n_points, rng)
+        n_samples = self.options.effort * DEFAULTS.train.search_samples
+        return self._continue(start, design, n_samples)
+
+    def _continue(self, start: TrainedMap, design: Design, n_samples: float) -> TrainedCandidate:
+        """Train a map further, and evaluate it."""
+        trained = continue_training(
+            start,
+            self.transfer_set,
+            blend=design.blend,
+            n_samples=n_samples,
+            rng=self._rng(design, 1),
         )
-        if margin == trained.margin or not self._is_within_limits(scheme, margin, curve):
-            return trained
-        candidate = self._candidate(scheme, trained.candidate.blend, curve, coverage, margin)
-        is_good_enough = trained.is_good_enough and margin >= trained.margin
-        return replace(trained, candidate=candidate, margin=margin, is_good_enough=is_good_enough)
+        candidate = self.evaluator.evaluate(trained, design.blend)
+        self._log(candidate)
+        return candidate
 
-    def _is_within_limits(self, scheme: MapScheme, margin: float, curve: MarginCurve) -> bool:
-        """Return whether a map may carry the exact sums."""
-        limits, carrying = (
-            self.options.limits,
-            self._with_fallback(scheme, margin, curve.share(margin)),
-        )
-        return not (limits.has_any and exceeded_limit(limits, carrying, self.raw_rows))
+    def _rng(self, design: Design, stage: int) -> np.random.Generator:
+        """Return random numbers that depend on the candidate, not on those trained before it."""
+        key = (design.n_points, SHAPES.index(design.shape), design.blend, stage)
+        words = self.seed.generate_state(4)
+        return np.random.default_rng(np.random.SeedSequence([*map(int, words), *key]))
 
-    def _with_fallback(self, scheme: MapScheme, margin: float, share: float) -> Scheme:
-        """Return a scheme that carries the exact sums, if it needs them."""
-        is_needed = margin > 0 or self.options.fallback is True
-        if self.exact is None or not is_needed:
-            return scheme
-        return FallbackScheme(scheme, self.exact, margin, share)
+    def finish(self, short: TrainedCandidate, seed: np.random.SeedSequence) -> TrainedCandidate:
+        """Continue the training of the selected candidate; keep the first where that is worse."""
+        config, candidate = DEFAULTS.train, short.candidate
+        n_samples = min(config.final_samples, config.final_epochs * len(self.transfer_set.rows))
+        design = Design(candidate.n_borders, candidate.shape, candidate.blend)
+        longer = self._continue(short.trained, design, self.options.effort * n_samples)
+        return self.evaluator.keep_better(short, longer)
 
-    def scheme_of(self, trained: TrainedCandidate) -> Scheme:
-        """Return the scheme of a candidate, with its fallback."""
-        share = trained.candidate.fallback_share
-        return self._with_fallback(trained.map_scheme, trained.margin, share)
-
-    def is_slow_beside_exact(self, trained: TrainedCandidate) -> bool:
-        """Return whether a candidate is not fast enough to be taken instead of the exact sums."""
-        if self.exact is None:
-            return False
-        max_cost = DEFAULTS.search.max_share_of_exact_cost * self.exact.cost
-        min_agreement = self.options.limits.min_agreement or 0.0
-        return trained.candidate.cost > max_cost or trained.candidate.agreement < min_agreement
-
-    def _is_good_enough(
-        self, candidate: Candidate, class_index: Indices, probabilities: Array
-    ) -> bool:
-        """Return whether a candidate reaches min_agreement, or else meets the skill criterion."""
-        min_agreement = self.options.limits.min_agreement
-        if min_agreement is not None:
-            return candidate.agreement >= min_agreement
-        if not (self.has_enough_validation_rows and self.criterion.keeps_brier(probabilities)):
-            return False
-        return self._keeps_skill(class_index)
-
-    def _keeps_skill(self, class_index: Indices) -> bool:
-        """Return whether labels keep the skill; less certainty is needed beside exact sums."""
-        config = DEFAULTS.criterion
-        n_errors = config.loss_errors if self.exact is None else config.loss_errors_beside_exact
-        return self.criterion.keeps_skill(class_index, n_errors=n_errors)
-
-    def retrain_with_full_budget(
-        self, short: TrainedCandidate, seed: np.random.SeedSequence
-    ) -> TrainedCandidate:
-        """Train a candidate again with the full budget; keep the first where that overfits."""
-        if short.budget == self.final_budget:
-            return short
-        n_points, blend = short.candidate.n_borders, short.candidate.blend
-        return self._keep_better(short, self.train(n_points, blend, seed, self.final_budget))
-
-    def retrain_on_all_rows(
+    def train_on_all_rows(
         self, first: TrainedCandidate, seed: np.random.SeedSequence
     ) -> TrainedCandidate:
-        """Train a candidate again with the held-out rows as well, if there is time.
+        """Continue with the held-out rows as well, where these are a large part of all.
 
         The fallback stays as it is, since these rows no longer show how many are needed.
         """
-        if not self._fits_budget(first):
+        held_out, config = self.data.held_out_rows, DEFAULTS.train
+        if len(held_out) < DEFAULTS.search.min_held_out_share * self.transfer_set.n_real:
             return first
-        rng = np.random.default_rng(seed.spawn(1)[0])
-        transfer_set = extend_transfer_set(
-            self.transfer_set, self.source, self.data.held_out_rows, rng=rng
+        rng = np.random.default_rng(seed)
+        transfer_set = extend_transfer_set(self.transfer_set, self.source, held_out, rng=rng)
+        n_samples = min(config.final_samples, config.final_epochs * len(transfer_set.rows))
+        trained = continue_training(
+            first.trained,
+            transfer_set,
+            blend=first.candidate.blend,
+            n_samples=self.options.effort * config.held_out_samples_share * n_samples,
+            rng=rng,
         )
-        n_points, blend = first.candidate.n_borders, first.candidate.blend
         # Trained on the validation rows, it should agree better on them; if it is worse, the
         # optimiser failed.
-        last = self._keep_better(
-            first, self.train(n_points, blend, seed, first.budget, transfer_set)
-        )
-        return first if last is first else replace(first, map_scheme=last.map_scheme)
+        last = self.evaluator.evaluate(trained, first.candidate.blend)
+        kept = self.evaluator.keep_better(first, last)
+        return first if kept is first else replace(first, map_scheme=last.map_scheme)
 
-    def _keep_better(self, first: TrainedCandidate, second: TrainedCandidate) -> TrainedCandidate:
-        """Return the second candidate, unless it is worse or falls below min_agreement."""
-        min_agreement = self.options.limits.min_agreement or 0.0
-        agreement = first.candidate.agreement
-        is_below = second.candidate.agreement < min(min_agreement, agreement)
-        return first if is_below or second.is_worse_than(first) else second
-
-    def _fits_budget(self, trained: TrainedCandidate) -> bool:
-        """Return whether held-out rows are worth a further training, and there is time for it."""
-        transfer_set, held_out_rows = self.transfer_set, self.data.held_out_rows
-        shape = trained.candidate.n_borders, self.blend
-        n_samples = n_training_samples(transfer_set, *shape, trained.budget.seconds)
-        n_queries = len(transfer_set.rows) * len(held_out_rows) / transfer_set.n_real
-        seconds = n_queries * self.source.query_cost / DEFAULTS.transfer.multiply_adds_per_second
-        seconds += n_samples * seconds_per_sample(transfer_set, *shape)
-        return (
-            len(held_out_rows) >= DEFAULTS.search.min_held_out_share * transfer_set.n_real
-            and seconds <= DEFAULTS.search.retrain_seconds
-        )
-
-    def untrained_scheme(self, n_points: int) -> MapScheme:
-        """Return a scheme of random maps that costs as much as a trained one."""
-        rng = np.random.default_rng(0)
-        n_features = self.transfer_set.rows.shape[1]
-        n_search = self.transfer_set.search_rows.shape[1]
-        n_outputs = self.transfer_set.probabilities.shape[1]
-        projection = None
-        if self.is_wide and n_points > 1:
-            matrix = rng.normal(size=(n_features, n_search))
-            projection = AffineMap(np.zeros(n_features), matrix)
-        width = n_features if projection is None else n_search
-        slopes = rng.normal(size=(n_points, width, n_outputs))
-        map_ = BorderMap(
-            rng.normal(size=(n_points, width)),
-            (slopes if projection is None else matrix @ slopes).transpose(0, 2, 1),
-            np.zeros((n_points, n_outputs)),
-            projection,
-            self.blend,
-        )
-        return self.as_scheme((map_.with_preprocessing(self.data.preprocessing),))
-
-
-class SizeSearch:
-    """Trains candidates of growing size, and selects one."""
-
-    def __init__(self, trainer: CandidateTrainer, verbose: int) -> None:
-        self.trainer, self.verbose = trainer, verbose
-        self.source, self.data, self.options = trainer.source, trainer.data, trainer.options
-
-    def run(self, seed: np.random.SeedSequence) -> list[TrainedCandidate]:
-        """Train more and more points until they stop helping; then fewer, and a smaller blend."""
-        trained: list[TrainedCandidate] = []
-        for n_points in self.sizes():
-            if self._cannot_be_cheaper(n_points, trained) or self._should_stop(trained):
-                break
-            trained.append(self._train_and_log(n_points, self.trainer.blend, seed))
-        trained.extend(self._smaller_sizes(trained, seed))
-        trained.extend(self._larger_sizes(trained, seed))
-        selected = trained[self.select(trained)]
-        small_blend = DEFAULTS.search.small_blend
-        # Behind a projection, a smaller blend saves little.
-        can_shrink = self.options.blend is None and not self.trainer.is_wide
-        if can_shrink and selected.is_good_enough and selected.candidate.blend > small_blend:
-            n_points = selected.candidate.n_borders
-            trained.append(self._train_and_log(n_points, small_blend, seed))
-        return trained
-
-    def _cannot_be_cheaper(self, n_points: int, trained: list[TrainedCandidate]) -> bool:
+    def _cannot_be_cheaper(
+        self, n_points: int, shape: str, trained: list[TrainedCandidate]
+    ) -> bool:
         """Return whether a good candidate costs no more than a map of so many points alone."""
         costs = [item.candidate.cost for item in trained if item.is_good_enough]
-        return bool(costs) and min(costs) <= self.trainer.untrained_scheme(n_points).cost
+        return bool(costs) and min(costs) <= self.untrained_scheme(n_points, shape).cost
 
     def _should_stop(self, trained: list[TrainedCandidate]) -> bool:
         """Return whether the last sizes improved neither cost nor agreement."""
@@ -415,11 +347,11 @@ class SizeSearch:
         loses much skill.
         """
         config = DEFAULTS.fallback
-        if self.trainer.exact is None or self.options.limits.min_agreement is not None:
+        if self.evaluator.exact is None or self.options.limits.min_agreement is not None:
             return CoverageGoal(0.0, np.inf, 0.0), trained, self.select(trained)
         for agreement in config.coverage_agreements:
             goal = self._goal(agreement, trained, config.max_time_factor)
-            covered = [self.trainer.with_coverage(item, goal) for item in trained]
+            covered = [self.evaluator.with_coverage(item, goal) for item in trained]
             reached = [place for place, item in enumerate(covered) if goal.is_reached_by(item)]
             if reached:
                 return goal, covered, min(reached, key=lambda place: covered[place].candidate.cost)
@@ -429,13 +361,13 @@ class SizeSearch:
         if trained[selected].candidate.cost > goal.max_cost:
             selected = self._select_alone(trained)
         covered = list(trained)
-        covered[selected] = self.trainer.with_coverage(trained[selected], goal)
+        covered[selected] = self.evaluator.with_coverage(trained[selected], goal)
         return goal, covered, selected
 
     def _loses_much_alone(self, trained: list[TrainedCandidate]) -> bool:
         """Return whether the skill asks for fallback whatever it costs."""
         alone = trained[self._select_alone(trained)]
-        loss, _ = self.trainer.criterion.skill_loss(alone.curve.class_index)
+        loss, _ = self.evaluator.criterion.skill_loss(alone.curve.class_index)
         return loss > DEFAULTS.fallback.max_loss_alone
 
     def _select_alone(self, trained: list[TrainedCandidate]) -> int:
@@ -458,47 +390,59 @@ class SizeSearch:
 
         That is the model that would be selected without fallback, or a cheaper one with fallback.
         """
-        assert self.trainer.exact is not None
+        assert self.evaluator.exact is not None
         best_cost = min(
             trained[self._select_alone(trained)].map_scheme.cost,
             trained[self.select(trained)].candidate.cost,
         )
         row_cost = DEFAULTS.search.row_cost
         max_cost = time_factor * (best_cost + row_cost) - row_cost
-        return CoverageGoal(agreement, max_cost, self.trainer.exact.cost)
+        return CoverageGoal(agreement, max_cost, self.evaluator.exact.cost)
 
-    def sizes(self) -> list[int]:
-        """Return the numbers of points of the candidates, ascending."""
-        is_wide = self.trainer.is_wide
-        all_sizes = DEFAULTS.search.wide_sizes if is_wide else DEFAULTS.search.sizes
-        sizes = [size for size in all_sizes if size == 1 or self._is_affordable(size)]
-        larger = [size for size in all_sizes if size > sizes[-1]]
-        if larger and not is_wide:
-            sizes.extend(self._largest_affordable(sizes[-1], larger[0]))
-        limits = self.options.limits
-        if not limits.has_any:
-            return sizes
+    def _sizes_with_points(self, shape: str) -> list[int]:
+        """Return the numbers of points, above one, that a candidate of a shape may have."""
+        config = DEFAULTS.search
+        all_sizes = (config.wide_sizes if self.is_wide else config.sizes)[1:]
+        sizes = [size for size in all_sizes if self._is_affordable(size, shape)]
+        low, larger = max(sizes, default=1), [size for size in all_sizes if size not in sizes]
+        if larger and not self.is_wide:
+            sizes.extend(self._largest_affordable(low, larger[0], shape))
+        if self.options.limits.has_any:
+            return self._within_limits(sizes, shape)
+        return sizes
+
+    def _within_limits(self, sizes: list[int], shape: str) -> list[int]:
+        """Return the sizes that the user's limits allow, and the largest number of points."""
+        limits, rows = self.options.limits, self._timed_rows()
+        low, high = 1, DEFAULTS.search.max_points + 1
+        while high - low > 1:
+            middle = (low + high) // 2
+            is_within = not exceeded_limit(limits, self.untrained_scheme(middle, shape), rows)
+            low, high = (middle, high) if is_within else (low, middle)
+        largest = min(low, max(sizes, default=1))
+        return sorted({*(size for size in sizes if size < low), largest} - {1})
+
+    def _timed_rows(self) -> Array:
+        """Return raw rows that a limit of time is measured with."""
         has_raw = self.data.preprocessing is not None
-        rows = self.trainer.raw_rows if has_raw else self.trainer.validation.rows
-        return sizes_within_limits(limits, sizes, self.trainer.untrained_scheme, rows)
+        return self.evaluator.raw_rows if has_raw else self.evaluator.validation.rows
 
-    def _is_affordable(self, n_points: int) -> bool:
+    def _is_affordable(self, n_points: int, shape: str) -> bool:
         """Return whether there are rows for so many points, and their map is fast enough."""
         if n_points > self._max_points:
             return False
-        cost = self.trainer.untrained_scheme(n_points).cost
+        cost = self.untrained_scheme(n_points, shape).cost
         if not self._is_cheaper_than_exact(cost):
             return False
         if self.options.limits.min_agreement is not None:
             return True
         is_small = n_points <= DEFAULTS.search.few_points
         max_cost = self.source.query_cost if is_small else self.max_cost_without_proof
-        max_cost = max(max_cost, DEFAULTS.search.negligible_cost)
-        return cost <= max_cost
+        return cost <= max(max_cost, DEFAULTS.search.negligible_cost)
 
     def _is_cheaper_than_exact(self, cost: float) -> bool:
         """Return whether a map of some cost may be taken instead of the exact sums, if any."""
-        exact = self.trainer.exact
+        exact = self.evaluator.exact
         return exact is None or cost <= DEFAULTS.search.max_share_of_exact_cost * exact.cost
 
     @property
@@ -512,77 +456,92 @@ class SizeSearch:
         config = DEFAULTS.search
         return max(self.source.multiply_adds / config.min_speed_up, config.negligible_cost)
 
-    def _largest_affordable(self, low: int, high: int) -> list[int]:
+    def _largest_affordable(self, low: int, high: int, shape: str) -> list[int]:
         """Return the largest affordable number of points between two sizes, if it is worth it."""
         high = min(high, self._max_points + 1)
         min_agreement = self.options.limits.min_agreement
         min_size = low + int(low * DEFAULTS.search.min_size_step)
         while high - low > 1:
             middle = (low + high) // 2
-            cost = self.trainer.untrained_scheme(middle).cost
+            cost = self.untrained_scheme(middle, shape).cost
             is_affordable = self._is_cheaper_than_exact(cost) and (
                 min_agreement is not None or cost <= self.max_cost_without_proof
             )
             low, high = (middle, high) if is_affordable else (low, middle)
         return [low] if low >= min_size else []
 
-    def _train_and_log(
-        self, n_points: int, blend: int, seed: np.random.SeedSequence
-    ) -> TrainedCandidate:
-        """Train a candidate with the budget of the search, and report it."""
-        trained = self.trainer.train(n_points, blend, seed.spawn(1)[0], self.trainer.search_budget)
+    def untrained_scheme(self, n_points: int, shape: str) -> MapScheme:
+        """Return a scheme of random maps that costs as much as a trained one."""
+        rng = np.random.default_rng(0)
+        n_features = self.transfer_set.rows.shape[1]
+        n_outputs = self.transfer_set.probabilities.shape[1]
+        projection = None
+        width = n_features
+        if self.is_wide and n_points > 1:
+            width = self.transfer_set.search_rows.shape[1]
+            matrix = rng.normal(size=(n_features, width))
+            projection = AffineMap(np.zeros(n_features), matrix)
+        slopes = rng.normal(size=(n_points, width, n_outputs))
+        map_ = BorderMap(
+            rng.normal(size=(n_points, width)),
+            (slopes if projection is None else matrix @ slopes).transpose(0, 2, 1),
+            np.zeros((n_points, n_outputs)),
+            projection,
+            self.blend,
+            self._untrained_curve(shape, n_outputs),
+        )
+        return self.evaluator.as_scheme((map_.with_preprocessing(self.data.preprocessing),))
+
+    def _untrained_curve(self, shape: str, n_outputs: int) -> CurvedBase | None:
+        """Return a curved base of zeros."""
+        if shape == "linear":
+            return None
+        n_features, directions = self.transfer_set.rows.shape[1], self.transfer_set.directions
+        step = AffineMap.identity(n_features)
+        if directions is not None:
+            step = AffineMap(np.zeros(n_features), np.ascontiguousarray(directions.T))
+        n_terms = step.n_outputs
+        n_squares = {"envelope": 0, "diagonal": n_terms, "quadratic": n_terms * (n_terms + 1) // 2}
+        squares = np.zeros((n_outputs, n_squares[shape])) if n_squares[shape] else None
+        return CurvedBase(step, np.zeros(n_outputs), np.zeros((n_outputs, n_terms)), squares)
+
+    def _log(self, trained: TrainedCandidate) -> None:
+        """Report a candidate."""
         candidate = trained.candidate
         if self.verbose:
             print(
-                f"{candidate.n_borders} point{'s' * (candidate.n_borders > 1)}, blend "
-                f"{candidate.blend}: cost {candidate.cost} multiply-adds per row, agreement "
-                f"{candidate.agreement:.2%}, expected skill loss {candidate.skill_loss:.4f}"
+                f"{candidate.n_borders} point{'s' * (candidate.n_borders > 1)}, "
+                f"{candidate.shape} base, blend {candidate.blend}: cost {candidate.cost} "
+                f"multiply-adds per row, agreement {candidate.agreement:.2%}, expected skill loss "
+                f"{candidate.skill_loss:.4f}"
             )
-        return trained
 
-    def _smaller_sizes(
-        self, trained: list[TrainedCandidate], seed: np.random.SeedSequence
-    ) -> Iterator[TrainedCandidate]:
-        """Train half as many points while they are good enough, down to the size before."""
-        size_before = trained[-2].candidate.n_borders if len(trained) > 1 else 0
-        last = trained[-1]
-        best_cost = np.inf
-        while (
-            last.is_good_enough
-            and last.candidate.cost < best_cost
-            and last.candidate.n_borders // 2 > size_before
-        ):
-            best_cost = last.candidate.cost
-            n_points = last.candidate.n_borders // 2
-            last = self._train_and_log(n_points, self.trainer.blend, seed)
-            yield last
-
-    def _larger_sizes(
-        self, trained: list[TrainedCandidate], seed: np.random.SeedSequence
-    ) -> Iterator[TrainedCandidate]:
+    def _larger_sizes(self, trained: list[TrainedCandidate]) -> Iterator[TrainedCandidate]:
         """Train more points where no candidate agrees on coverage rows at the cost allowed."""
-        if self.trainer.exact is None or self.options.limits.min_agreement is not None:
+        if self.evaluator.exact is None or self.options.limits.min_agreement is not None:
             return
         config = DEFAULTS.fallback
         goal = self._goal(config.coverage_agreements[0], trained, config.max_time_factor)
-        n_points = 2 * max(item.candidate.n_borders for item in trained)
-        max_points = max(self.sizes()) if self.options.limits.has_any else self._max_points
+        largest = max(trained, key=lambda item: item.candidate.n_borders).candidate
+        n_points, shape = 2 * max(largest.n_borders, 2), largest.shape
+        sizes = self._sizes_with_points(shape)
+        max_points = max(sizes, default=1) if self.options.limits.has_any else self._max_points
         is_reached = any(
-            goal.is_reached_by(self.trainer.with_coverage(item, goal)) for item in trained
+            goal.is_reached_by(self.evaluator.with_coverage(item, goal)) for item in trained
         )
         while (
             not is_reached
             and n_points <= max_points
-            and self.trainer.untrained_scheme(n_points).cost <= goal.max_cost
+            and self.untrained_scheme(n_points, shape).cost <= goal.max_cost
         ):
-            larger = self._train_and_log(n_points, self.trainer.blend, seed)
-            is_reached = goal.is_reached_by(self.trainer.with_coverage(larger, goal))
+            larger = self._train(Design(n_points, shape, self.blend))
+            is_reached = goal.is_reached_by(self.evaluator.with_coverage(larger, goal))
             n_points *= 2
             yield larger
 
     def select(self, trained: list[TrainedCandidate]) -> int:
         """Return the place of the best candidate."""
-        validation = self.trainer.validation
+        validation = self.evaluator.validation
         rarest_class = np.bincount(validation.class_index, validation.weights).min()
         return select(
             [self._for_selection(item) for item in trained],
@@ -674,47 +633,3 @@ def _warn_if_below(candidate: Candidate, min_agreement: float | None) -> None:
             QualityWarning,
             stacklevel=2,
         )
-
-
-def sizes_within_limits(
-    limits: Limits,
-    sizes: Sequence[int],
-    untrained_scheme: Callable[[int], Scheme],
-    rows: NDArray[np.floating],
-) -> list[int]:
-    """Return the sizes that limits allow, and the largest number of points that they do."""
-    exceeded = exceeded_limit(limits, untrained_scheme(1), rows)
-    if exceeded:
-        raise ValueError(
-            f"{exceeded} with a single linear function per class. Raise the limit, or give the "
-            "source fewer features."
-        )
-    low, high = 1, DEFAULTS.search.max_points + 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        is_within = not exceeded_limit(limits, untrained_scheme(middle), rows)
-        low, high = (middle, high) if is_within else (low, middle)
-    return sorted({*(size for size in sizes if size < low), min(low, max(sizes))})
-
-
-def exceeded_limit(limits: Limits, scheme: Scheme, rows: NDArray[np.floating]) -> str:
-    """Return the limit that a scheme exceeds and by what; an empty string where there is none."""
-    if limits.max_cost is not None and scheme.cost > limits.max_cost:
-        return f"max_cost={limits.max_cost!r}: a row costs {scheme.cost} multiply-adds"
-    if limits.max_bytes is not None and scheme.n_bytes > limits.max_bytes:
-        return f"max_bytes={limits.max_bytes!r}: the model takes {scheme.n_bytes} bytes"
-    if limits.max_time_us is not None:
-        microseconds = microseconds_per_row(scheme, rows)
-        if microseconds > limits.max_time_us:
-            return f"max_time_us={limits.max_time_us!r}: a row takes {microseconds:.2g} µs"
-    return ""
-
-
-def microseconds_per_row(scheme: Scheme, rows: NDArray[np.floating]) -> float:
-    """Return the microseconds that a scheme takes per row of a batch, on one thread."""
-    batch = np.resize(rows, (DEFAULTS.search.timed_rows, rows.shape[1])).astype(np.float32)
-    scheme.classify(batch[:100])
-    (best,) = time_in_turns(
-        [lambda: scheme.classify(batch)], n_turns=DEFAULTS.search.timing_turns, turn_seconds=0.0
-    )
-    return 1e6 * best.seconds / DEFAULTS.search.timed_rows

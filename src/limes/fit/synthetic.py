@@ -109,13 +109,16 @@ def sample_near_border(
     n_synthetic: int,
     *,
     search_rows: Array,
+    correlated_share: float = 1.0,
     rng: np.random.Generator,
 ) -> NDArray[np.float32]:
     """Make rows near the given ones, more of them where the source is ambiguous.
 
     Continuous features move along differences of neighbouring rows; up to half of the categories
     are exchanged with a neighbour's, so that a synthetic row keeps values that occur. Where rows
-    are few, a share is made by crossover.
+    are few, a share is made by crossover. So is a larger share of wide rows, the less of their
+    variance lies in common directions: a jittered row of many independent features is nearer to its
+    start than rows are to each other. The ambiguous rows are the first ones.
     """
     config = DEFAULTS.synthetic
     starts = _sample_starts(ambiguity, rng)
@@ -123,7 +126,8 @@ def sample_near_border(
     probability = ambiguity[starts] + config.unambiguous_weight
     probability /= probability.sum()
     is_category = find_categories(rows)
-    n_crossed = int(n_synthetic * config.crossover_share) if len(rows) < config.few_rows else 0
+    crossed_share = config.crossover_share if len(rows) < config.few_rows else 0.0
+    n_crossed = int(n_synthetic * max(crossed_share, 1.0 - correlated_share**2))
     interpolated_share = 1.0 - sum(share for _, share in config.jitter_steps)
     parts = [
         _jitter_or_interpolate(

@@ -1,158 +1,222 @@
-"""Initial points (k-means), training budget, trainer call, temperature."""
+"""Base functions by logistic regression, initial points, training, temperature."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import cho_factor, solve_triangular
+from scipy.optimize import minimize
 from scipy.special import expit, log_softmax
-from sklearn.cluster import MiniBatchKMeans
 
 from limes._core.train import TrainedMap, train
 from limes._typing import Array, Indices
-from limes.fit.config import DEFAULTS, Budget
+from limes.fit.config import DEFAULTS
 from limes.fit.transfer_set import TransferSet
 from limes.model.affine import AffineMap
 from limes.model.border_map import BorderMap
+from limes.model.curved_base import CurvedBase
 from limes.sources.platt import minimise_over_factor
 
 # Smallest unit of length of local functions. Guards rows that are all equal.
 MIN_RADIUS = 1e-3
+# Inputs up to which the regression of a base function is preconditioned by their covariance, and
+# relative ridge of that: the choice of an algorithm, not of a result.
+MAX_COVARIANCE_INPUTS = 1500
+COVARIANCE_RIDGE = 1e-6
+# Rows that the covariance is computed from.
+COVARIANCE_ROWS = 5000
 
 
-def fit_map(
+def fit_base(transfer_set: TransferSet, shape: str) -> tuple[TrainedMap, float]:
+    """Fit a base function alone, a map of one point; return its cross-entropy too."""
+    rows = transfer_set.rows
+    curved = transfer_set.curved_inputs(shape)
+    drawn = slice(None, None, max(1, len(rows) // DEFAULTS.train.base_rows))
+    inputs = rows[drawn]
+    if curved is not None:
+        further = (curved.raw(inputs) - curved.means) * curved.inverse_deviations
+        inputs = np.concatenate([inputs, further], axis=1)
+    targets = transfer_set.probabilities[drawn]
+    slopes, offsets, loss = _fit_logistic(inputs, targets)
+    components = transfer_set.components
+    start = TrainedMap.start(
+        np.zeros((1, rows.shape[1] if components is None else components.shape[1])),
+        n_features=rows.shape[1],
+        n_outputs=targets.shape[1],
+        radius=1.0,
+        components=None if components is None else components.T,
+        curved=curved,
+    )
+    return replace(start, base_slopes=slopes, base_offsets=offsets), loss
+
+
+def _fit_logistic(
+    inputs: NDArray[np.float32], targets: NDArray[np.float32]
+) -> tuple[NDArray[np.float32], NDArray[np.float32], float]:
+    """Fit probabilities by linear logits, by L-BFGS; return slopes, offsets and cross-entropy.
+
+    Parameters are whitened: the inputs of a curved base are far from independent, and the
+    regression would take many more steps. The penalty is on the whitened parameters.
+    """
+    ones = np.ones((len(inputs), 1), dtype=np.float32)
+    columns = np.concatenate([inputs, ones], axis=1)
+    n_outputs, n_columns = targets.shape[1], columns.shape[1]
+    from_whitened = _whitening(columns)
+    penalty = DEFAULTS.train.base_penalty
+
+    def loss_and_gradient(flat: Array) -> tuple[float, Array]:
+        whitened = flat.reshape(n_columns, n_outputs)
+        logits = columns @ from_whitened(whitened, False).astype(np.float32)
+        loss, errors = _cross_entropy(logits, targets)
+        by_parameters = (columns.T @ errors).astype(np.float64) / len(columns)
+        gradient = from_whitened(by_parameters, True) + penalty * whitened
+        return loss + 0.5 * penalty * float(np.square(flat).sum()), gradient.ravel()
+
+    result = minimize(
+        loss_and_gradient,
+        np.zeros(n_columns * n_outputs),
+        jac=True,
+        method="L-BFGS-B",
+        options={"maxiter": DEFAULTS.train.base_steps, "ftol": DEFAULTS.train.base_tolerance},
+    )
+    parameters = from_whitened(result.x.reshape(n_columns, n_outputs), False).astype(np.float32)
+    slopes = np.ascontiguousarray(parameters[:-1].T)
+    return slopes, parameters[-1].copy(), float(result.fun)
+
+
+def _whitening(columns: NDArray[np.float32]) -> Callable[[Array, bool], Array]:
+    """Return the linear map from whitened parameters to those of columns, and its transpose."""
+    sample = columns[:: max(1, len(columns) // COVARIANCE_ROWS)]
+    if columns.shape[1] > MAX_COVARIANCE_INPUTS:
+        scale = np.sqrt(np.mean(np.square(sample), axis=0, dtype=np.float64))
+        scale = np.where(scale > 0, scale, 1.0)[:, None]
+        return lambda parameters, _: parameters / scale
+    # In float32, rounding errors would exceed the ridge.
+    sample = sample.astype(np.float64)
+    covariance = sample.T @ sample / len(sample)
+    ridge = COVARIANCE_RIDGE * max(float(np.trace(covariance)) / len(covariance), MIN_RADIUS)
+    factor, _ = cho_factor(covariance + ridge * np.eye(len(covariance)), lower=True)
+
+    def apply(parameters: Array, is_transposed: bool) -> Array:
+        trans = 0 if is_transposed else 1
+        return solve_triangular(factor, parameters, lower=True, trans=trans, check_finite=False)
+
+    return apply
+
+
+def _cross_entropy(
+    logits: NDArray[np.float32], targets: NDArray[np.float32]
+) -> tuple[float, NDArray[np.float32]]:
+    """Return the mean cross-entropy, and its derivative by the logits times the rows."""
+    if logits.shape[1] == 1:
+        loss = np.logaddexp(0, logits) - targets * logits
+        return float(loss.mean(dtype=np.float64)), expit(logits) - targets
+    logits = logits - logits.max(axis=1, keepdims=True)
+    exponentials = np.exp(logits)
+    totals = exponentials.sum(axis=1, keepdims=True)
+    losses = np.log(totals[:, 0]) - np.einsum("ij,ij->i", targets, logits)
+    return float(losses.mean(dtype=np.float64)), exponentials / totals - targets
+
+
+def with_points(
+    base: TrainedMap, transfer_set: TransferSet, n_points: int, rng: np.random.Generator
+) -> TrainedMap:
+    """Return a map with initial points, denser near the border, on a base function."""
+    points, radius = place_points(transfer_set.search_rows, transfer_set.ambiguity, n_points, rng)
+    start = TrainedMap.start(
+        points,
+        n_features=transfer_set.rows.shape[1],
+        n_outputs=transfer_set.probabilities.shape[1],
+        radius=radius,
+        components=base.components,
+        curved=base.curved,
+    )
+    return replace(
+        start, base_slopes=base.base_slopes.copy(), base_offsets=base.base_offsets.copy()
+    )
+
+
+def place_points(
+    search_rows: NDArray[np.float32], ambiguity: Array, n_points: int, rng: np.random.Generator
+) -> tuple[Array, float]:
+    """Return initial points, by one step of Lloyd's algorithm, and the spread around them."""
+    config = DEFAULTS.train
+    weights = ambiguity + config.unambiguous_weight
+    n_drawn = min(len(search_rows), config.rows_per_initial_point * n_points)
+    drawn = rng.choice(len(search_rows), size=n_drawn, replace=False, p=weights / weights.sum())
+    rows = search_rows[drawn].astype(np.float64)
+    points = rows[: min(n_points, n_drawn)]
+    nearest = _nearest(points, rows)
+    counts = np.maximum(np.bincount(nearest, minlength=len(points)), 1)
+    sums = np.column_stack([np.bincount(nearest, column, len(points)) for column in rows.T])
+    points = sums / counts[:, None]
+    spread = np.sqrt(np.mean(np.square(rows - points[nearest])))
+    return points, max(MIN_RADIUS, float(spread))
+
+
+def _nearest(points: Array, rows: Array) -> Indices:
+    """Return the index of the point nearest to each row."""
+    zeros = np.zeros((len(points), 1))
+    map_ = BorderMap(points, np.zeros((len(points), 1, points.shape[1])), zeros)
+    return map_.nearest(rows)
+
+
+def continue_training(
+    trained: TrainedMap,
     transfer_set: TransferSet,
     *,
-    n_points: int,
-    blend: int,
-    budget: Budget,
-    rng: np.random.Generator,
-) -> BorderMap:
-    """Train a map of all classes on the transfer set; its values are logits."""
-    points, radius = _place_points(transfer_set, n_points, rng)
-    n_rows = len(transfer_set.rows)
-    n_samples = min(
-        budget.max_samples,
-        budget.max_epochs * n_rows,
-        n_training_samples(transfer_set, n_points, blend, budget.seconds),
-    )
-    return _train_map(
-        points,
-        radius,
-        transfer_set.rows,
-        transfer_set.probabilities,
-        components=transfer_set.components,
-        blend=blend,
-        n_samples=n_samples,
-        batch_size=DEFAULTS.train.batch_size,
-        learning_rates=DEFAULTS.train.learning_rates,
-        weight_decay=DEFAULTS.train.weight_decay
-        if transfer_set.components is None
-        else DEFAULTS.train.wide_weight_decay,
-        rng=rng,
-    )
-
-
-def _place_points(
-    transfer_set: TransferSet, n_points: int, rng: np.random.Generator
-) -> tuple[Array, float]:
-    """Return initial points, denser where the source is ambiguous, and the spread around them."""
-    if n_points == 1:
-        return np.zeros((1, transfer_set.search_rows.shape[1])), 1.0
-    config = DEFAULTS.train
-    weights = transfer_set.ambiguity + config.unambiguous_weight
-    n_drawn = max(config.kmeans_rows_per_point * n_points, config.min_kmeans_rows)
-    drawn = rng.choice(len(transfer_set.rows), size=n_drawn, p=weights / weights.sum())
-    rows = transfer_set.search_rows[drawn]
-    kmeans = MiniBatchKMeans(
-        n_points,
-        init="random",
-        n_init=1,
-        max_iter=config.kmeans_steps,
-        batch_size=config.kmeans_batch,
-        random_state=int(rng.integers(2**31)),
-    ).fit(rows)
-    variance = np.square(rows - kmeans.cluster_centers_[kmeans.labels_]).mean()
-    return kmeans.cluster_centers_, max(MIN_RADIUS, float(np.sqrt(variance)))
-
-
-def n_training_samples(
-    transfer_set: TransferSet, n_points: int, blend: int, seconds: float
-) -> float:
-    """Return the number of samples in the training of a map that takes so many seconds."""
-    config = DEFAULTS.train
-    max_samples = min(config.max_epochs * len(transfer_set.rows), config.max_samples)
-    if (
-        n_points <= config.few_points
-        and transfer_set.n_real >= config.rows_per_point_for_longer * n_points
-    ):
-        max_samples *= config.longer_factor
-    min_samples = min(config.min_samples, config.min_samples_per_second * seconds)
-    affordable = seconds / seconds_per_sample(transfer_set, n_points, blend)
-    return max(min_samples, min(max_samples, affordable))
-
-
-def seconds_per_sample(transfer_set: TransferSet, n_points: int, blend: int) -> float:
-    """Return the time of one sample in training, by a cost model.
-
-    It is a formula, not a clock, so that a fit does not depend on the load of the computer.
-    """
-    config = DEFAULTS.train
-    n_features, n_search = transfer_set.rows.shape[1], transfer_set.search_rows.shape[1]
-    n_outputs = transfer_set.probabilities.shape[1]
-    projection = 0 if transfer_set.components is None else 2 * n_search * n_features
-    products = n_points * n_search + projection + 2 * n_outputs * n_features
-    # Several outputs are computed in vectors of eight.
-    local = n_search * (n_outputs if n_outputs == 1 else -(-n_outputs // 8) * 8)
-    nanoseconds = (
-        config.blended_point_ns * blend
-        + config.point_ns * n_points
-        + products / config.products_per_ns
-        + blend * local / config.local_products_per_ns
-    )
-    return 1e-9 * (nanoseconds + config.update_ns * n_points * local / config.batch_size)
-
-
-def _train_map(
-    points: Array,
-    radius: float,
-    rows: NDArray[np.float32],
-    probabilities: NDArray[np.float32],
-    *,
-    components: Array | None,
     blend: int,
     n_samples: float,
-    batch_size: int,
-    learning_rates: tuple[float, float, float, float],
-    weight_decay: float,
     rng: np.random.Generator,
-) -> BorderMap:
-    """Train a map from its initial points, and return it as one that predicts logits."""
-    trained = TrainedMap.start(
-        points,
-        n_features=rows.shape[1],
-        n_outputs=probabilities.shape[1],
-        radius=radius,
-        components=None if components is None else components.T,
+) -> TrainedMap:
+    """Return a map after further training on the transfer set; the given one stays as it is."""
+    is_wide = transfer_set.components is not None
+    config = DEFAULTS.train
+    copy = replace(
+        trained,
+        **{
+            name: getattr(trained, name).copy()
+            for name in ("points", "slopes", "offsets", "base_slopes", "base_offsets", "components")
+            if getattr(trained, name) is not None
+        },
     )
     train(
-        trained,
-        rows,
-        probabilities,
+        copy,
+        transfer_set.rows,
+        transfer_set.probabilities,
         blend=blend,
-        n_samples=round(max(DEFAULTS.train.min_epochs * len(rows), n_samples)),
-        n_batch=batch_size,
-        rates=learning_rates,
-        decay=weight_decay,
+        n_samples=int(n_samples),
+        n_batch=min(config.batch_size, len(transfer_set.rows)),
+        rates=config.learning_rates,
+        decay=config.wide_weight_decay if is_wide else config.weight_decay,
         seed=int(rng.integers(2**62)),
     )
+    return copy
+
+
+def to_border_map(trained: TrainedMap, blend: int) -> BorderMap:
+    """Return a map in training as one that predicts logits."""
     slopes, offsets = trained.linear_functions()
-    projection = None
+    curve = projection = None
+    coefficients = trained.curve_coefficients()
+    if trained.curved is not None and coefficients is not None:
+        curve = CurvedBase(_to_terms(trained), *coefficients, decay=trained.curved.decay)
     if trained.components is not None:
-        matrix = trained.components.T.astype(float)
+        matrix = trained.components.T.astype(np.float64)
         projection = AffineMap(np.zeros(len(matrix)), matrix)
-    points = trained.points.astype(float)
-    return BorderMap(points, slopes, offsets, projection, blend)
+    points = trained.points.astype(np.float64)
+    return BorderMap(points, slopes, offsets, projection, blend, curve)
+
+
+def _to_terms(trained: TrainedMap) -> AffineMap:
+    """Return the step from rows to the terms of a curved base."""
+    curved = trained.curved
+    assert curved is not None
+    center = curved.center.astype(np.float64)
+    if curved.directions is None:
+        return AffineMap.scaling(center, np.full(len(center), float(curved.scale)))
+    return AffineMap(center, curved.directions.T.astype(np.float64))
 
 
 def calibrate(map_: BorderMap, rows: Array, probabilities: Array, weights: Array) -> BorderMap:
@@ -196,51 +260,31 @@ class PairMapTrainer:
         """Train the map of one border on some of the rows and their decision values."""
         rows = self.rows[row_index]
         probabilities = expit(2 * decisions)
-        search_rows = rows if self.components is None else rows @ self.components
+        search_rows = rows if self.components is None else rows @ self.components.astype(np.float32)
         n_points = max(1, min(self.n_points, len(rows) // DEFAULTS.train.min_rows_per_point))
         ambiguity = 1 - np.abs(2 * probabilities - 1)
-        points, radius = _place_pair_points(search_rows, ambiguity, n_points, rng)
-        map_ = _train_map(
+        points, radius = place_points(search_rows, ambiguity, n_points, rng)
+        trained = TrainedMap.start(
             points,
-            radius,
+            n_features=rows.shape[1],
+            n_outputs=1,
+            radius=radius,
+            components=None if self.components is None else self.components.T,
+        )
+        train(
+            trained,
             rows,
             probabilities[:, None].astype(np.float32),
-            components=self.components,
             blend=self.blend,
-            n_samples=n_samples,
-            batch_size=min(DEFAULTS.train.batch_size, len(rows)),
+            n_samples=max(n_samples, DEFAULTS.train.min_pair_epochs * len(rows)),
+            n_batch=min(DEFAULTS.train.batch_size, len(rows)),
             # Components stay, since all maps of a scheme are searched in the same.
-            learning_rates=(*DEFAULTS.train.learning_rates[:3], 0.0),
-            weight_decay=DEFAULTS.train.weight_decay,
-            rng=rng,
+            rates=(*DEFAULTS.train.learning_rates[:3], 0.0),
+            decay=DEFAULTS.train.weight_decay,
+            seed=int(rng.integers(2**62)),
         )
         # A decision value is half a logit.
-        return map_.scaled(0.5)
-
-
-def _place_pair_points(
-    search_rows: NDArray[np.floating], ambiguity: Array, n_points: int, rng: np.random.Generator
-) -> tuple[Array, float]:
-    """Return initial points, denser near the border, and the spread around them."""
-    if n_points == 1:
-        return np.zeros((1, search_rows.shape[1])), 1.0
-    config = DEFAULTS.train
-    weights = ambiguity + config.unambiguous_weight
-    n_drawn = min(len(search_rows), config.pair_kmeans_rows_per_point * n_points)
-    drawn = rng.choice(len(search_rows), size=n_drawn, replace=False, p=weights / weights.sum())
-    rows = search_rows[drawn].astype(float)
-    points = rows[:n_points].copy()
-    for _ in range(config.pair_kmeans_steps):
-        is_nearest = np.eye(n_points)[_nearest(points, rows)]
-        counts = is_nearest.sum(axis=0)[:, None]
-        points = np.where(counts > 0, is_nearest.T @ rows / np.maximum(counts, 1), points)
-    variance = np.square(rows - points[_nearest(points, rows)]).mean()
-    return points, max(MIN_RADIUS, float(np.sqrt(variance)))
-
-
-def _nearest(points: Array, rows: Array) -> Indices:
-    """Return the index of the point nearest to each row."""
-    return np.argmin(0.5 * np.square(points).sum(axis=1) - rows @ points.T, axis=1)
+        return to_border_map(trained, self.blend).scaled(0.5)
 
 
 def with_projection(map_: BorderMap, projection: AffineMap | None) -> BorderMap:

@@ -1,14 +1,15 @@
-"""Rows with the source's probabilities; principal components of wide rows."""
+"""Rows with the source's probabilities, and the inputs of base functions of these rows."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import softmax
 from sklearn.utils.extmath import randomized_svd
 
-from limes._typing import Array
+from limes._core.train import CurvedInputs
+from limes._typing import Array, Indices
 from limes.fit.config import DEFAULTS
 from limes.fit.synthetic import coverage_rows, sample_near_border
 from limes.sources.base import MulticlassSource
@@ -16,6 +17,10 @@ from limes.sources.base import MulticlassSource
 # Features up to which principal components come from the covariance matrix: the choice of an
 # algorithm, not of a result.
 MAX_COVARIANCE_FEATURES = 3000
+# Smallest mean square of the terms of a curved base. Guards rows that are all equal.
+MIN_MEAN_SQUARE = 1e-30
+# Precision of the exponent of the probabilities.
+SHARPENING_TOLERANCE = 0.01
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,8 +29,6 @@ class TransferSet:
 
     # Shape (n_rows, n_features). Real rows first; float32, in the space of the source.
     rows: NDArray[np.float32]
-    # Shape (n_rows, n_search). The same rows in the space where nearest points are searched.
-    search_rows: NDArray[np.float32]
     # Shape (n_rows, n_outputs). Of the second class alone where there are two.
     probabilities: NDArray[np.float32]
     # Shape (n_rows,). 1 where two classes are equally likely, 0 where one is certain.
@@ -33,13 +36,46 @@ class TransferSet:
     # Shape (n_features, n_search). Principal components that rows are searched in; None where they
     # are searched as they are.
     components: Array | None
+    # Share of the variance of the real rows along the components.
+    explained_share: float
+    # Shape (n_directions, n_features). Directions of a curved base; None for all features.
+    directions: Array | None
     # Number of real rows.
     n_real: int
+    # Exponent of the probabilities: that of the first set where others are added.
+    sharpening: float
 
-    @property
-    def n_synthetic(self) -> int:
-        """Number of synthetic rows."""
-        return len(self.rows) - self.n_real
+    @cached_property
+    def search_rows(self) -> NDArray[np.float32]:
+        """The rows in the space where nearest points are searched."""
+        if self.components is None:
+            return self.rows
+        return self.rows @ self.components.astype(np.float32)
+
+    @cached_property
+    def center(self) -> Array:
+        """Mean of the real rows."""
+        return self.rows[: self.n_real].mean(axis=0, dtype=np.float64)
+
+    def curved_inputs(self, shape: str) -> CurvedInputs | None:
+        """Return the inputs of a base function of some shape beside the features."""
+        if shape == "linear":
+            return None
+        centred = self.rows[: self.n_real] - self.center
+        directions = self.directions
+        if directions is not None:
+            centred = centred @ directions.T
+        # Of the mean square of the terms, the median over the real rows becomes 1.
+        mean_square = float(np.median(np.mean(np.square(centred), axis=1)))
+        scale = 1.0 / np.sqrt(max(mean_square, MIN_MEAN_SQUARE))
+        return CurvedInputs.from_rows(
+            shape,
+            self.rows[:: max(1, len(self.rows) // DEFAULTS.train.base_rows)],
+            center=self.center,
+            scale=scale if directions is None else 1.0,
+            directions=None if directions is None else scale * directions,
+            decay=DEFAULTS.train.envelope_decay,
+        )
 
 
 def build_transfer_set(
@@ -47,73 +83,105 @@ def build_transfer_set(
 ) -> TransferSet:
     """Label real rows, and many synthetic ones made from them, with the source's probabilities."""
     config = DEFAULTS.transfer
-    components = _principal_components(rows) if rows.shape[1] >= config.wide_features else None
-    max_queries = config.query_seconds * config.multiply_adds_per_second / source.query_cost
+    n_features = rows.shape[1]
     n_synthetic = min(
         config.max_synthetic_rows,
         max(config.default_synthetic_rows, config.synthetic_rows_per_row * len(rows)),
+        config.max_query_cost / source.query_cost,
+        config.max_values / n_features,
     )
-    n_synthetic = int(max(config.min_synthetic_rows, min(n_synthetic, max_queries)))
-    n_synthetic = min(n_synthetic, config.max_values // rows.shape[1])
-    return _label_rows(source, rows, n_synthetic, neighbours=rows, components=components, rng=rng)
+    n_synthetic = max(
+        n_synthetic, min(config.min_synthetic_rows, config.max_wide_values / n_features)
+    )
+    is_wide = n_features >= config.wide_features
+    components, explained_share = _principal_components(rows) if is_wide else (None, 1.0)
+    real_logits = query_source(source, rows)
+    synthetic = _synthetic_rows(
+        rows, real_logits, int(n_synthetic), components, explained_share, rng
+    )
+    logits = np.concatenate([real_logits, query_source(source, synthetic)])
+    sharpening = find_sharpening(logits[:: max(1, len(logits) // config.sharpening_rows)])
+    return TransferSet(
+        np.concatenate([rows.astype(np.float32), synthetic]),
+        *_targets(logits, sharpening),
+        components,
+        explained_share,
+        _gradient_directions(source, rows, real_logits, rng) if is_wide else None,
+        len(rows),
+        sharpening,
+    )
 
 
-def _principal_components(rows: Array) -> Array:
-    """Return the directions in which rows vary most."""
-    sample = rows[:: max(1, len(rows) // DEFAULTS.transfer.component_rows)]
-    centred = sample - sample.mean(axis=0)
-    if centred.shape[1] > MAX_COVARIANCE_FEATURES:
-        directions = randomized_svd(centred, DEFAULTS.transfer.n_components, random_state=0)[2]
-        return np.ascontiguousarray(directions.T)
-    _, directions = np.linalg.eigh(centred.T @ centred)
-    return np.ascontiguousarray(directions[:, ::-1][:, : DEFAULTS.transfer.n_components])
-
-
-def _label_rows(
-    source: MulticlassSource,
-    rows: Array,
-    n_synthetic: int,
-    *,
-    neighbours: Array,
-    components: Array | None,
-    rng: np.random.Generator,
+def extend_transfer_set(
+    transfer_set: TransferSet, source: MulticlassSource, rows: Array, *, rng: np.random.Generator
 ) -> TransferSet:
-    """Label rows, and synthetic ones made from them and their neighbours, which start with them."""
-    real_probabilities = _query_source(source, rows)
-    search_rows = neighbours if components is None else neighbours @ components
+    """Add further real rows, and as many synthetic ones for each as there are already."""
+    n_real, n_synthetic = transfer_set.n_real, len(transfer_set.rows) - transfer_set.n_real
+    # In the same precision, or a category would have two values.
+    added = rows.astype(np.float32)
+    logits = query_source(source, rows)
+    synthetic = _synthetic_rows(
+        np.concatenate([added, transfer_set.rows[:n_real]]).astype(np.float64),
+        logits,
+        n_synthetic * len(rows) // n_real,
+        transfer_set.components,
+        transfer_set.explained_share,
+        rng,
+    )
+    probabilities, ambiguity = _targets(
+        np.concatenate([logits, query_source(source, synthetic)]), transfer_set.sharpening
+    )
+
+    def join(old: NDArray[Any], new: NDArray[Any]) -> NDArray[Any]:
+        """Return the values of both sets, those of real rows first."""
+        return np.concatenate([old[:n_real], new[: len(rows)], old[n_real:], new[len(rows) :]])
+
+    return TransferSet(
+        join(transfer_set.rows, np.concatenate([added, synthetic])),
+        join(transfer_set.probabilities, probabilities),
+        join(transfer_set.ambiguity, ambiguity),
+        transfer_set.components,
+        transfer_set.explained_share,
+        transfer_set.directions,
+        n_real + len(rows),
+        transfer_set.sharpening,
+    )
+
+
+def _synthetic_rows(
+    rows: Array,
+    logits: NDArray[np.float32],
+    n_synthetic: int,
+    components: Array | None,
+    explained_share: float,
+    rng: np.random.Generator,
+) -> NDArray[np.float32]:
+    """Make rows near real ones, more where the source is ambiguous, and between any two.
+
+    The logits are those of the first rows, which synthetic ones start from; the others are
+    neighbours alone.
+    """
     config = DEFAULTS.transfer
     share = config.coverage_share if components is None else config.wide_coverage_share
     n_coverage = int(share * n_synthetic)
     near_border = sample_near_border(
-        neighbours,
-        ambiguity_of(real_probabilities),
+        rows,
+        ambiguity_of(logits),
         n_synthetic - n_coverage,
-        search_rows=search_rows,
+        search_rows=rows if components is None else rows @ components,
+        correlated_share=explained_share,
         rng=rng,
     )
-    coverage = coverage_rows(rows, n_coverage, rng)
-    synthetic = np.concatenate([near_border, coverage.astype(np.float32)])
-    all_rows = np.concatenate([rows.astype(np.float32), synthetic])
-    probabilities = np.concatenate([real_probabilities, _query_source(source, synthetic)])
-    return TransferSet(
-        all_rows,
-        all_rows if components is None else (all_rows @ components).astype(np.float32),
-        # Some sources return arrays in Fortran order, which the core does not take.
-        np.ascontiguousarray(
-            probabilities[:, 1:] if probabilities.shape[1] == 2 else probabilities, np.float32
-        ),
-        ambiguity_of(probabilities),
-        components,
-        len(rows),
-    )
+    coverage = coverage_rows(rows[: len(logits)], n_coverage, rng)
+    return np.concatenate([near_border, coverage.astype(np.float32)])
 
 
-def _query_source(source: MulticlassSource, rows: NDArray[np.floating]) -> Array:
-    """Return the probabilities that the source's logits stand for, block by block."""
+def query_source(source: MulticlassSource, rows: NDArray[np.floating]) -> NDArray[np.float32]:
+    """Return the source's logits, block by block."""
     n_block = DEFAULTS.transfer.query_block_rows
     logits = np.concatenate(
         [
-            source.logits(rows[start : start + n_block].astype(np.float64))
+            np.asarray(source.logits(rows[start : start + n_block].astype(np.float64)), np.float32)
             for start in range(0, len(rows), n_block)
         ]
     )
@@ -122,51 +190,106 @@ def _query_source(source: MulticlassSource, rows: NDArray[np.floating]) -> Array
             f"the source must give finite scores, got {logits[~np.isfinite(logits)][0]} for a row. "
             "Check the row's values and the source."
         )
-    return softmax(logits, axis=1)
+    return logits
 
 
-def ambiguity_of(probabilities: Array) -> Array:
+def softmax(logits: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return the probabilities that logits stand for."""
+    exponentials = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return exponentials / exponentials.sum(axis=1, keepdims=True)
+
+
+def ambiguity_of(logits: NDArray[np.float32]) -> Array:
     """Return 1 minus the difference of the two largest probabilities of each row.
 
     Examples
     --------
-    >>> ambiguity_of(np.array([[0.5, 0.5, 0.0], [0.0, 0.25, 0.75]]))
-    array([1. , 0.5])
+    >>> ambiguity_of(np.log([[0.25, 0.75], [0.5, 0.5]])).round(3)
+    array([0.5, 1. ])
     """
-    largest = np.partition(probabilities, -2, axis=1)[:, -2:]
-    return 1.0 - (largest[:, 1] - largest[:, 0])
+    largest = np.partition(softmax(logits), -2, axis=1)[:, -2:]
+    return 1.0 - (largest[:, 1] - largest[:, 0]).astype(np.float64)
 
 
-def extend_transfer_set(
-    transfer_set: TransferSet, source: MulticlassSource, rows: Array, *, rng: np.random.Generator
-) -> TransferSet:
-    """Add further real rows, and as many synthetic ones for each as there are already."""
-    n_synthetic = transfer_set.n_synthetic * len(rows) // transfer_set.n_real
-    # In the same precision, or a category would have two values.
-    neighbours = np.concatenate([rows.astype(np.float32), transfer_set.rows[: transfer_set.n_real]])
-    added = _label_rows(
-        source,
-        rows,
-        n_synthetic,
-        neighbours=neighbours,
-        components=transfer_set.components,
-        rng=rng,
+def find_sharpening(logits: NDArray[np.float32]) -> float:
+    """Return the smallest exponent of probabilities, at least 1, that makes many classes distinct.
+
+    The softmax of the scores of many classes is too flat to learn from: the mean probability of all
+    but the two likeliest classes is brought below a bound.
+
+    Examples
+    --------
+    >>> find_sharpening(np.zeros((1, 2), dtype=np.float32))
+    1.0
+    """
+    config = DEFAULTS.transfer
+    n_classes = logits.shape[1]
+    low, high = 1.0, config.max_sharpening
+
+    def rest(exponent: float) -> float:
+        probabilities = np.partition(softmax(np.float32(exponent) * logits), -2, axis=1)
+        return float(np.mean(probabilities[:, : n_classes - 2].sum(axis=1)))
+
+    if n_classes == 2 or rest(low) <= config.max_rest_probability:
+        return low
+    while high - low > SHARPENING_TOLERANCE:
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if rest(middle) > config.max_rest_probability else (low, middle)
+    return high
+
+
+def _targets(logits: NDArray[np.float32], sharpening: float) -> tuple[NDArray[np.float32], Array]:
+    """Return the probabilities to train on, and the ambiguity of each row."""
+    probabilities = softmax(np.float32(sharpening) * logits)
+    is_binary = probabilities.shape[1] == 2
+    return np.ascontiguousarray(probabilities[:, 1:] if is_binary else probabilities), ambiguity_of(
+        logits
     )
 
-    def join(first: Any, second: Any) -> Any:
-        n_first, n_second = transfer_set.n_real, added.n_real
-        return np.concatenate(
-            [first[:n_first], second[:n_second], first[n_first:], second[n_second:]]
-        )
 
-    all_rows = join(transfer_set.rows, added.rows)
-    return TransferSet(
-        all_rows,
-        all_rows
-        if transfer_set.components is None
-        else join(transfer_set.search_rows, added.search_rows),
-        join(transfer_set.probabilities, added.probabilities),
-        join(transfer_set.ambiguity, added.ambiguity),
-        transfer_set.components,
-        transfer_set.n_real + added.n_real,
-    )
+def _principal_components(rows: Array) -> tuple[Array, float]:
+    """Return the directions in which rows vary most, and their share of the variance."""
+    n_components = DEFAULTS.transfer.n_components
+    sample = rows[:: max(1, len(rows) // DEFAULTS.transfer.component_rows)]
+    centred = sample - sample.mean(axis=0)
+    if centred.shape[1] > MAX_COVARIANCE_FEATURES:
+        directions = randomized_svd(centred, n_components, random_state=0)[2].T
+    else:
+        _, directions = np.linalg.eigh(centred.T @ centred)
+        directions = directions[:, ::-1][:, :n_components]
+    directions = np.ascontiguousarray(directions)
+    total = float(np.square(centred).sum())
+    explained = float(np.square(centred @ directions).sum())
+    return directions, min(1.0, explained / total) if total > 0 else 1.0
+
+
+def _gradient_directions(
+    source: MulticlassSource,
+    rows: Array,
+    logits: NDArray[np.float32],
+    rng: np.random.Generator,
+) -> Array | None:
+    """Return the directions in which the source's decision values change most.
+
+    They are the first singular vectors of gradients, each of the pair of likeliest classes of a
+    row. None where gradients take too long.
+    """
+    config = DEFAULTS.transfer
+    n_rows = int(min(config.gradient_rows, config.max_gradient_cost / source.gradient_cost))
+    if min(n_rows, len(rows)) < config.n_directions:
+        return None
+    weights = ambiguity_of(logits) + DEFAULTS.synthetic.unambiguous_weight
+    drawn = rng.choice(len(rows), min(n_rows, len(rows)), replace=False, p=weights / weights.sum())
+    gradients = _pair_gradients(source, rows[drawn], logits[drawn])
+    return np.linalg.svd(gradients, full_matrices=False)[2][: config.n_directions]
+
+
+def _pair_gradients(source: MulticlassSource, rows: Array, logits: NDArray[np.float32]) -> Array:
+    """Return the gradient of the decision value between the two likeliest classes of each row."""
+    pairs = np.sort(np.argsort(logits, axis=1)[:, -2:], axis=1)
+    gradients = np.empty(rows.shape)
+    for first, second in np.unique(pairs, axis=0):
+        places: Indices = np.flatnonzero((pairs == (first, second)).all(axis=1))
+        border = source.pair_border(int(first), int(second))
+        gradients[places] = border.gradient(rows[places])
+    return gradients

@@ -175,21 +175,26 @@ def importance_weighted_validation_set(
         return held_out_validation_set(source, sampled, held_out, options)
     real = held_out_validation_set(source, sampled, starts if has_others else starts[:0], options)
     n_real, start_margins = len(real.rows), _margins(source.logits(sampled.rows[starts]))
-    max_queries = (
-        config.query_seconds * DEFAULTS.transfer.multiply_adds_per_second / source.query_cost
-    )
+    max_queries = config.max_query_cost / source.query_cost
     n_synthetic = int(np.clip(max_queries, config.min_synthetic_rows, config.max_synthetic_rows))
     neighbours = rng.permutation(np.flatnonzero(~is_held_out))[: config.max_neighbor_rows]
     places = np.concatenate([starts, neighbours])
-    make = jitter if has_others else crossover
-    raw, origin = make(
-        _raw_rows(sampled, places),
-        len(starts),
-        config.oversampling * n_synthetic,
-        search_rows=sampled.rows[places],
-        rng=rng,
-        probability=_start_probability(start_margins),
-    )
+    # A jittered row of many features is nearer to a row that the source has memorised than unseen
+    # rows are; crossover breaks correlations of features. Half of each estimates well.
+    is_wide = sampled.rows.shape[1] >= DEFAULTS.transfer.wide_features
+    makers = ([jitter] if has_others else []) + ([crossover] if is_wide or not has_others else [])
+    made = [
+        make(
+            _raw_rows(sampled, places),
+            len(starts),
+            config.oversampling * n_synthetic // len(makers),
+            search_rows=sampled.rows[places],
+            rng=rng,
+            probability=_start_probability(start_margins),
+        )
+        for make in makers
+    ]
+    raw, origin = (np.concatenate(parts) for parts in zip(*made, strict=True))
     rows = raw if sampled.preprocessing is None else sampled.preprocessing.apply(raw)
     real_margins, margins = start_margins[:n_real], _margins(source.logits(rows))
     weights = importance_weights(np.concatenate([real_margins, margins]), target_margins)

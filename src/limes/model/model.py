@@ -52,6 +52,8 @@ class Candidate:
         Expected share of rows that go to the exact sums.
     coverage_agreement : float, default=nan
         Share of coverage rows, between and around those given, with the source's label.
+    shape : str, default='linear'
+        Shape of its base function: 'linear', 'envelope', 'diagonal' or 'quadratic'.
     """
 
     scheme: str
@@ -64,6 +66,7 @@ class Candidate:
     skill_loss: float = math.nan
     fallback_share: float = 0.0
     coverage_agreement: float = math.nan
+    shape: str = "linear"
 
     if not TYPE_CHECKING:
 

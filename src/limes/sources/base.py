@@ -61,6 +61,11 @@ class MulticlassSource(ABC):
         """The query cost without other operations, such as exponentials."""
         return self.query_cost
 
+    @property
+    def gradient_cost(self) -> float:
+        """Approximate cost of a gradient at one row: here, of central differences."""
+        return 2.0 * self.n_features * self.query_cost
+
     @abstractmethod
     def pair_border(self, first: int, second: int) -> Source:
         """Return the border between two classes."""
@@ -125,6 +130,11 @@ class RescaledSource(MulticlassSource):
     def multiply_adds(self) -> float:
         """Multiply-adds of the inner source."""
         return self.source.multiply_adds
+
+    @property
+    def gradient_cost(self) -> float:
+        """Cost of a gradient of the inner source."""
+        return self.source.gradient_cost
 
     def pair_border(self, first: int, second: int) -> Source:
         """Return the border between two classes."""

@@ -100,6 +100,11 @@ class SvmSource(MulticlassSource):
         return _query_cost(self.svm)
 
     @property
+    def gradient_cost(self) -> float:
+        """Twice the products of a query."""
+        return 2.0 * self.query_cost
+
+    @property
     def multiply_adds(self) -> float:
         """Support vectors times features."""
         return float(len(self.svm.vectors) * self.svm.n_features)

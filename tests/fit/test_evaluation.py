@@ -10,7 +10,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC
 
 import limes
-from limes.fit.fallback import CoverageGoal, MarginCurve, margin_of_agreement
+from limes.fit.evaluation import CoverageGoal, MarginCurve, margin_of_agreement
 from limes.fit.validation import ValidationSet
 from limes.model.exact import ExactScheme, FallbackScheme
 from tests.conftest import quick_training
