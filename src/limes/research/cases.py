@@ -124,19 +124,43 @@ class FitResult(NamedTuple):
     commit: str
     # Empty if the fit succeeded.
     error: str
+    # Tuned values read so far by the process, as class and name, if it was asked for them.
+    used: Sequence[tuple[str, str]]
 
 
 @dataclass(frozen=True)
 class Installation:
     """A version of limes, and the settings that it runs with."""
 
-    # A Python, or a clone of the repository with the compiled module in its ``src`` folder.
+    # A Python, or a clone of the repository: with a ``.venv``, or with the compiled module in its
+    # ``src`` folder.
     path: Path = Path(sys.executable)
     # Tuned values that differ from the defaults: class of the stage, name, value.
     changes: Sequence[tuple[str, str, Any]] = ()
     # Variables of the environment.
     environment: Mapping[str, str] = field(default_factory=dict)
     n_threads: int = 1
+    # Whether results list the tuned values that were read.
+    is_recording: bool = False
+
+    @property
+    def python(self) -> Path:
+        """The Python that runs it."""
+        own = self.path / ".venv" / "bin" / "python"
+        if own.is_file():
+            return own.absolute()
+        # Not resolved: the Python of a virtual environment is a link.
+        return Path(sys.executable) if self.path.is_dir() else self.path.absolute()
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """The environment of its processes."""
+        threads = dict.fromkeys(THREAD_VARIABLES, str(self.n_threads))
+        variables = {**os.environ, **threads, **self.environment}
+        variables.pop("PYTHONPATH", None)
+        if self.path.is_dir() and self.python == Path(sys.executable):
+            variables["PYTHONPATH"] = str(self.path.resolve() / "src")
+        return variables
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,14 +191,19 @@ def fit_process(
 
     A fit that raises an error is an error here, or, if it may fail, a result that says so.
     """
-    settings = {"changes": version.changes, "n_threads": version.n_threads, "turn": TURN_SECONDS}
+    settings = {
+        "changes": version.changes,
+        "is_recording": version.is_recording,
+        "n_threads": version.n_threads,
+        "turn": TURN_SECONDS,
+    }
     with TemporaryDirectory() as folder:
         # Plain dictionaries: the other version does not know these classes.
         work = {"tasks": [task._asdict() for task in tasks], "batch": batch}
         joblib.dump(work, Path(folder, "work.joblib"))
         with subprocess.Popen(
-            [*_command(version, WORKER), folder, repr(settings)],
-            env=_environment(version),
+            [version.python, "-c", WORKER, folder, repr(settings)],
+            env=version.variables,
             cwd=folder,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -202,31 +231,14 @@ def run_python(version: Installation, code: str) -> str:
     """Return what code prints in a process of a version."""
     with TemporaryDirectory() as folder:
         done = subprocess.run(
-            _command(version, code),
-            env=_environment(version),
+            [version.python, "-c", code],
+            env=version.variables,
             cwd=folder,
             stdout=subprocess.PIPE,
             text=True,
             check=True,
         )
     return done.stdout.strip()
-
-
-def _command(version: Installation, code: str) -> list[str]:
-    """Return the command that runs code with a version."""
-    # Not resolved: the Python of a virtual environment is a link.
-    python = sys.executable if version.path.is_dir() else str(version.path.absolute())
-    return [python, "-c", code]
-
-
-def _environment(version: Installation) -> dict[str, str]:
-    """Return the environment of a version's process."""
-    threads = dict.fromkeys(THREAD_VARIABLES, str(version.n_threads))
-    environment = {**os.environ, **threads, **version.environment}
-    environment.pop("PYTHONPATH", None)
-    if version.path.is_dir():
-        environment["PYTHONPATH"] = str(version.path.resolve() / "src")
-    return environment
 
 
 def _read_numbers(process: "subprocess.Popen[str]") -> list[float]:
@@ -242,10 +254,13 @@ def _read_numbers(process: "subprocess.Popen[str]") -> list[float]:
 # this module.
 
 
-def _change_defaults(changes: "Sequence[tuple[str, str, Any]]") -> None:
+def _change_defaults(
+    changes: "Sequence[tuple[str, str, Any]]", is_recording: bool
+) -> "dict[tuple[str, str], None]":
     """Let ``limes.fit.config`` be imported as if its file had other values.
 
     What other modules and the file itself derive from a value on import then follows the change.
+    Return where the values that are read are recorded, in the order of their first use.
     """
     import ast
     import sys
@@ -253,6 +268,11 @@ def _change_defaults(changes: "Sequence[tuple[str, str, Any]]") -> None:
     from importlib.util import spec_from_file_location
 
     values = {(stage, name): value for stage, name, value in changes}
+    used: dict[tuple[str, str], None] = {}
+
+    def record(config: "Any", name: str) -> "Any":
+        used[type(config).__name__, name] = None
+        return object.__getattribute__(config, name)
 
     class Loader(SourceFileLoader):
         def get_code(self, fullname: str) -> "Any":
@@ -269,6 +289,12 @@ def _change_defaults(changes: "Sequence[tuple[str, str, Any]]") -> None:
                 raise ValueError(f"no such values: {sorted(values)!r}")
             return compile(ast.fix_missing_locations(tree), path, "exec")
 
+        def exec_module(self, module: "Any") -> None:
+            super().exec_module(module)
+            for name, stage in vars(module).items():
+                if is_recording and name.endswith("Config"):
+                    stage.__getattribute__ = record
+
     class Finder:
         def find_spec(self, fullname: str, path: "Any" = None, target: "Any" = None) -> "Any":
             if fullname != "limes.fit.config":
@@ -279,9 +305,10 @@ def _change_defaults(changes: "Sequence[tuple[str, str, Any]]") -> None:
             origin = str(found.origin)
             return spec_from_file_location(fullname, origin, loader=Loader(fullname, origin))
 
-    if changes:
+    if changes or is_recording:
         finder: Any = Finder()
         sys.meta_path.insert(0, finder)
+    return used
 
 
 def _fit(task: "dict[str, Any]", folder: str) -> "tuple[dict[str, Any], Any]":
@@ -335,7 +362,7 @@ def _work() -> None:
     from pathlib import Path
 
     folder, settings = sys.argv[1], literal_eval(sys.argv[2])
-    _change_defaults(settings["changes"])
+    used = _change_defaults(settings["changes"], settings["is_recording"])
     warnings.simplefilter("ignore")
 
     import joblib
@@ -348,7 +375,8 @@ def _work() -> None:
     with threadpool_limits(settings["n_threads"]):
         for index, task in enumerate(work["tasks"]):
             result, fast = _fit(task, folder)
-            joblib.dump(result | {"commit": commit}, Path(folder, f"{index}.joblib"))
+            result |= {"commit": commit, "used": list(used)}
+            joblib.dump(result, Path(folder, f"{index}.joblib"))
             print(result["fit_seconds"], flush=True)
         batch = work["batch"]
         for _ in sys.stdin if batch is not None else ():

@@ -3,44 +3,56 @@
 Each measurement is one row of a file in ``docs/fit``; an interrupted run continues where it
 stopped. ``docs/fit.md`` and the figures are written from the rows alone.
 
-    python -m limes.research.fit --before OLD              # everything, with the version OLD
-    python -m limes.research.fit --part time curved        # these parts, this version alone
-    python -m limes.research.fit --part time --cases sat --seeds 20
-    python -m limes.research.fit --part curved --anew after  # drop rows of this version first
+    python -m limes.research.fit --before OLD --jobs 2     # everything, with the version OLD
+    python -m limes.research.fit --only time curved        # these parts, this version alone
+    python -m limes.research.fit --only time --cases sat --seeds 20
+    python -m limes.research.fit --only curved --anew after  # drop rows of this version first
     python -m limes.research.fit --draw                    # write the page, measure nothing
 
-OLD is the Python of another environment, or a clone of the repository with the compiled module in
-its ``src`` folder. The datasets come from LIMES_DATA; trained SVMs are stored in the folder of
-``--cache``. ``docs/fit/trainer.csv`` is written by ``benchmarks/trainer.py``.
+OLD is a clone of the repository (with a ``.venv``, or with the compiled module in its ``src``
+folder) or the Python of another environment. The datasets come from LIMES_DATA; trained SVMs are
+stored in the folder of ``--cache``.
 """
 
 import argparse
-import os
+import json
+import subprocess
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import lru_cache
+from inspect import getsource
 from pathlib import Path
+from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from limes._core import simd_levels
 from limes._typing import Array
 from limes.datasets import list_datasets, parameters
+from limes.fit import config
 from limes.research.accuracy import limit_rows
-from limes.research.cases import Case, FitResult, FitTask, Installation, fit_apart, run_python
+from limes.research.cases import Case, FitResult, FitTask, Installation, fit_apart, fit_process
 from limes.research.fit_constants import (
     CHANGES,
     Constant,
     ConstantRow,
-    CountRow,
-    find_constants,
+    UsedRow,
+    design_constants,
+    read_constants,
 )
 from limes.research.fit_page import (
     AFTER,
     BEFORE,
+    CURVED_FEATURES,
+    GROWTH_CLASSES,
+    GROWTH_ROWS,
     MAX_SMALL_SECONDS,
+    SEEDS,
     FitRow,
     LevelRow,
     Rows,
@@ -56,6 +68,7 @@ from limes.research.problems import (
     curved_problem,
     growth_problem,
     load_problem,
+    quantiles_problem,
     small_moons_problem,
     wide_problem,
 )
@@ -63,56 +76,58 @@ from limes.research.processor_time import limit_threads
 from limes.research.results import append_rows, read_rows, write_rows
 from limes.scores import uncertainty_coefficient
 
-# Seeds that nothing was chosen by, and those of which a slow part of the version before gets one.
-SEEDS = (20, 21, 22)
 # Maps alone.
 OPTIONS = {"scheme": "shared", "fallback": False, "n_jobs": 1}
-CURVED_FEATURES = (8, 15, 30)
-N_CLASSES = (2, 10, 50, 100, 150)
+# Turns of the versions while the time of a prediction is measured.
+N_TURNS = 7
 # More classes than these did not finish before.
 MAX_CLASSES_BEFORE = 50
-GROWTH_ROWS = (1000, 4000, 16_000, 64_000)
-# Constants: narrow, wide, many rows, curved, many classes. Defaults are fitted with several seeds,
-# whose differences are the noise.
-CONSTANT_CASES = ("segment", "splice", "ijcnn1", "ellipsoid8", "classes50")
+# Constants: few rows, wide, categories, many classes, curved. None is in another table with these
+# seeds. Defaults are fitted with all seeds, whose differences are the noise.
+CONSTANT_CASES = ("breast_cancer", "digits", "terrain", "twenty", "quantiles")
 CONSTANT_SEEDS = (30, 31, 32, 33, 34)
-# Rows of these cases at most, so that a constant takes seconds.
-MAX_CONSTANT_TRAIN, MAX_CONSTANT_TEST = 4000, 10_000
+# Training rows of these cases at most, so that a constant takes seconds.
+MAX_CONSTANT_ROWS = 3000
 LEVEL_CASES = ("moons600", "segment", "sat", "splice", "ellipsoid8")
-LEVEL_SETTINGS: dict[str, tuple[dict[str, str], int]] = {
-    "widest": ({}, 1),
-    "avx2": ({"LIMES_SIMD": "avx2"}, 1),
-    "two threads": ({}, 2),
-}
+LEVEL_THREADS = (1, 2)
+TRAINER_SCRIPT = Path("benchmarks/trainer.py")
+# Turns of the trainers, the least of which counts.
+TRAINER_TURNS = 5
+
+Key = tuple[Any, ...]
 
 
 class Part(NamedTuple):
     """A part of the page: what it measures, on what, and where the rows are."""
 
     file: str
-    # From the arguments to the keys of its rows, the first of which is a case.
-    plan: Callable[[argparse.Namespace], list[tuple[Any, ...]]]
-    # From the arguments and a key to rows.
-    measure: Callable[..., list[Any]]
+    row_type: type[Any]
+    # From the arguments to the keys of its rows, the first item of which is a case.
+    plan: Callable[[argparse.Namespace], list[Key]]
+    # From the arguments and the keys of a group to rows.
+    measure: Callable[[argparse.Namespace, list[Key]], list[Any]]
     # From a row to its key.
-    key: Callable[[Any], tuple[Any, ...]]
+    key: Callable[[Any], Key]
+    # From a key to what it has in common with the others that are measured in one go.
+    group: Callable[[Key], Hashable] = lambda key: key
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure what is missing, then write the page and the figures."""
     args = _parser().parse_args(arguments)
-    folder = args.output / "fit"
-    for name in () if args.draw else args.part or PARTS:
-        part = PARTS[name]
-        if args.anew:
-            _drop_rows(args, part)
-        for measured in measure_missing(args, name):
-            append_rows(folder / part.file, measured)
-    rows = Rows(*(read_rows(folder / file, row_type) for file, row_type in FILES.items()))
+    folder, failed = args.output / "fit", []
+    names = [] if args.draw else [name for name in PARTS if name in (args.only or PARTS)]
+    for part in (PARTS[name] for name in names if args.anew):
+        _drop_rows(args, part)
+    for name in names:
+        failed += measure_missing(args, name)
+    rows = Rows(*(read_rows(folder / part.file, part.row_type) for part in PARTS.values()))
     save_figures(rows, folder)
-    page = make_page(rows, [entry.name for entry in list_datasets()])
     args.output.mkdir(parents=True, exist_ok=True)
+    page = make_page(rows, [entry.name for entry in list_datasets()])
     (args.output / "fit.md").write_text(page, "utf-8")
+    if failed:
+        raise SystemExit(f"failed, and measured by the next run: {'; '.join(failed)}")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -121,21 +136,23 @@ def _parser() -> argparse.ArgumentParser:
         prog="python -m limes.research.fit", description=str(__doc__).partition("\n")[0]
     )
     add = parser.add_argument
-    add("--part", nargs="+", choices=list(PARTS), metavar="PART", help=f"of {', '.join(PARTS)}")
+    add("--only", nargs="+", choices=list(PARTS), metavar="PART", help=f"of {', '.join(PARTS)}")
     add("--cases", nargs="+", default=[], metavar="CASE", help="only these cases or constants")
     add("--seeds", nargs="+", type=int, default=SEEDS, help="default: %(default)s")
     add("--draw", action="store_true", help="write the page, measure nothing")
     add("--before", type=Path, metavar="OLD", help="Python or clone of the version before")
     add(
         "--anew",
-        choices=("before", "after", "both"),
-        help="drop rows of these versions first, of the chosen parts and cases",
+        nargs="?",
+        choices=(BEFORE, AFTER, "both"),
+        const="both",
+        help="drop rows of these versions first, of the chosen parts and cases; default: both",
     )
     add(
         "--jobs",
         type=int,
         default=1,
-        help="fits at the same time, default: %(default)s; times are best measured one by one",
+        help="fits at the same time, each on one processor, default: %(default)s",
     )
     add("--cache", type=Path, default=Path("build/fit"), metavar="FOLDER", help="for trained SVMs")
     add(
@@ -152,61 +169,65 @@ def _parser() -> argparse.ArgumentParser:
 def _drop_rows(args: argparse.Namespace, part: Part) -> None:
     """Drop the rows that are to be measured anew; those without a version are of this one."""
     path = args.output / "fit" / part.file
-    row_type = FILES[part.file]
     versions = (BEFORE, AFTER) if args.anew == "both" else (args.anew,)
     kept = [
         row
-        for row in read_rows(path, row_type)
+        for row in read_rows(path, part.row_type)
         if getattr(row, "version", AFTER) not in versions
         or (args.cases and part.key(row)[0] not in args.cases)
     ]
-    write_rows(path, row_type, kept)
+    write_rows(path, part.row_type, kept)
 
 
-def measure_missing(args: argparse.Namespace, name: str) -> Iterator[list[Any]]:
-    """Yield the rows of each key of a part that the file does not have."""
+def measure_missing(args: argparse.Namespace, name: str) -> list[str]:
+    """Measure and store what the file of a part does not have; return what failed."""
     part = PARTS[name]
-    path = args.output / "fit" / part.file
-    done = {part.key(row) for row in read_rows(path, FILES[part.file])}
-    missing = [
-        key
-        for key in part.plan(args)
-        if key not in done and (not args.cases or key[0] in args.cases)
-    ]
+    path, failed = args.output / "fit" / part.file, []
+    groups = _missing_groups(args, part)
+    start = time.monotonic()
     pool = ThreadPoolExecutor(max_workers=args.jobs)
     with limit_threads(1):
         try:
-            futures = {pool.submit(_timed, part.measure, args, key): key for key in missing}
-            for future in as_completed(futures):
-                rows, seconds = future.result()
-                words = " ".join(map(str, futures[future]))
-                print(f"{name}: {words}, {_summary(rows)} ({seconds:.0f} s)", flush=True)
-                yield rows
+            futures = {pool.submit(part.measure, args, keys): keys for keys in groups}
+            for n_done, future in enumerate(as_completed(futures), start=1):
+                words = f"{name} {' '.join(map(str, futures[future][0]))}"
+                if error := future.exception():
+                    failed.append(f"{words} ({error})")
+                    summary = f"failed: {error}"
+                else:
+                    append_rows(path, future.result())
+                    summary = _summary(future.result())
+                minutes = (time.monotonic() - start) / 60
+                print(f"[{n_done}/{len(groups)}, {minutes:.1f} min] {words}: {summary}", flush=True)
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
+    return failed
 
 
-def _timed(measure: Callable[..., list[Any]], args: Any, key: Any) -> tuple[list[Any], float]:
-    """Return the rows of a key, and the seconds that they took."""
-    start = time.monotonic()
-    return measure(args, *key), time.monotonic() - start
+def _missing_groups(args: argparse.Namespace, part: Part) -> list[list[Key]]:
+    """Return the keys that have no row yet, those that are measured in one go together."""
+    path = args.output / "fit" / part.file
+    done = {part.key(row) for row in read_rows(path, part.row_type)}
+    groups: dict[Hashable, list[Key]] = defaultdict(list)
+    for key in part.plan(args):
+        if key not in done and (not args.cases or key[0] in args.cases):
+            groups[part.group(key)].append(key)
+    return list(groups.values())
 
 
 def _summary(rows: Sequence[Any]) -> str:
     """Return the main numbers of a measurement."""
-    if any(getattr(row, "error", "") for row in rows):
-        return "failed"
-    if not all(hasattr(row, "fit_seconds") for row in rows):
-        return str(rows[-1])
-    seconds = sum(row.fit_seconds for row in rows)
-    agreement = float(np.mean([row.agreement for row in rows]))
-    gain = f", {rows[0].gain:+.4f} U.C., cost {rows[0].cost:.0f}" if _has_gain(rows) else ""
-    return f"{seconds:.2f} s, agreement {agreement:.4f}{gain}"
-
-
-def _has_gain(rows: Sequence[Any]) -> bool:
-    """Return whether rows compare the skill with the SVM's."""
-    return len(rows) == 1 and hasattr(rows[0], "gain")
+    if rows and isinstance(rows[0], FitRow):
+        return "; ".join(
+            f"{row.version} {row.fit_seconds:.2f} s, agreement {row.agreement:.4f}, "
+            f"{row.gain:+.4f} U.C., cost {row.cost:.0f}, {row.microseconds_per_row:.3f} µs"
+            for row in rows
+        )
+    if rows and isinstance(rows[0], ConstantRow):
+        seconds = sum(row.fit_seconds or 0 for row in rows)
+        errors = {row.error for row in rows if row.error}
+        return f"{rows[0].value} {seconds:.2f} s{''.join(f', {error}' for error in errors)}"
+    return f"{len(rows)} rows"
 
 
 def load_rows(name: str, seed: int) -> tuple[Problem, Array]:
@@ -214,6 +235,8 @@ def load_rows(name: str, seed: int) -> tuple[Problem, Array]:
     kind, number = name.rstrip("0123456789"), name.lstrip("abcdefghijklmnopqrstuvwxyz_")
     if name == "moons600":
         problem = small_moons_problem(seed)
+    elif name == "quantiles":
+        problem = quantiles_problem(seed)
     elif name == "wide1000":
         problem = wide_problem(seed)
     elif kind == "classes":
@@ -230,20 +253,30 @@ def load_rows(name: str, seed: int) -> tuple[Problem, Array]:
     return problem, problem.X_train
 
 
-@lru_cache(maxsize=4)
+_LOCKS: dict[str, Lock] = defaultdict(Lock)
+
+
 def load_case(name: str, seed: int, cache: Path) -> tuple[Case, Array]:
-    """Return a case by its name, and the rows to be given to the fit."""
+    """Return a case by its name, with its SVM trained, and the rows to be given to the fit."""
     problem, given = load_rows(name, seed)
-    return Case(problem, cache), given
+    case = Case(problem, cache)
+    # Seeds that share an SVM train it once.
+    with _LOCKS[name]:
+        assert len(case.labels) == len(problem.y_test)
+    return case, given
 
 
-def _versions(args: argparse.Namespace, keys: Sequence[tuple[str, int]]) -> list[tuple[Any, ...]]:
+def _versions(args: argparse.Namespace, keys: Sequence[tuple[str, int]]) -> list[Key]:
     """Return keys of rows: each case and seed before, if there is such a version, and after."""
-    versions = (AFTER,) if args.before is None else (BEFORE, AFTER)
-    return [(case, version, seed) for case, seed in keys for version in versions]
+    return [(case, version, seed) for case, seed in keys for version in _given_versions(args)]
 
 
-def _plan_time(args: argparse.Namespace) -> list[tuple[Any, ...]]:
+def _given_versions(args: argparse.Namespace) -> tuple[str, ...]:
+    """Return the versions that can be measured."""
+    return (AFTER,) if args.before is None else (BEFORE, AFTER)
+
+
+def _plan_time(args: argparse.Namespace) -> list[Key]:
     """Return the paper's datasets and small problems with all seeds."""
     names = dict.fromkeys([*(entry.name for entry in list_datasets()), *MAX_SMALL_SECONDS])
     return _versions(args, [(name, seed) for name in names for seed in args.seeds])
@@ -251,7 +284,7 @@ def _plan_time(args: argparse.Namespace) -> list[tuple[Any, ...]]:
 
 def _plan_one_seed_before(
     args: argparse.Namespace, names: Sequence[str], skipped: Sequence[str] = ()
-) -> list[tuple[Any, ...]]:
+) -> list[Key]:
     """Return cases with all seeds, of which the version before gets the first, or none."""
     keys = _versions(args, [(name, seed) for name in names for seed in args.seeds])
     return [
@@ -261,58 +294,80 @@ def _plan_one_seed_before(
     ]
 
 
-def _plan_growth(args: argparse.Namespace) -> list[tuple[Any, ...]]:
+def _plan_growth(args: argparse.Namespace) -> list[Key]:
     """Return numbers of rows."""
     return _plan_one_seed_before(args, [f"rows{n_rows}" for n_rows in GROWTH_ROWS])
 
 
-def _plan_curved(args: argparse.Namespace) -> list[tuple[Any, ...]]:
+def _plan_curved(args: argparse.Namespace) -> list[Key]:
     """Return the kinds of curved borders in each number of features."""
     names = [f"{kind}{n_features}" for kind in CURVED_KINDS for n_features in CURVED_FEATURES]
     return _plan_one_seed_before(args, names)
 
 
-def _plan_classes(args: argparse.Namespace) -> list[tuple[Any, ...]]:
+def _plan_classes(args: argparse.Namespace) -> list[Key]:
     """Return numbers of classes."""
-    skipped = [f"classes{n}" for n in N_CLASSES if n > MAX_CLASSES_BEFORE]
-    return _plan_one_seed_before(args, [f"classes{n}" for n in N_CLASSES], skipped)
+    skipped = [f"classes{n}" for n in GROWTH_CLASSES if n > MAX_CLASSES_BEFORE]
+    return _plan_one_seed_before(args, [f"classes{n}" for n in GROWTH_CLASSES], skipped)
 
 
-def _plan_wide(args: argparse.Namespace) -> list[tuple[Any, ...]]:
+def _plan_wide(args: argparse.Namespace) -> list[Key]:
     """Return wide problems; madelon is one of the paper's datasets."""
     return _plan_one_seed_before(args, ["wide1000"])
 
 
-def measure_fit(args: argparse.Namespace, name: str, version: str, seed: int) -> list[FitRow]:
-    """Fit a model with one version, and compare it with its SVM."""
+def measure_fits(args: argparse.Namespace, keys: list[Key]) -> list[FitRow]:
+    """Fit a model with each version, then let them predict in turns."""
+    name, _, seed = keys[0]
     case, given = load_case(name, seed, args.cache)
-    installation = Installation(args.before) if version == BEFORE else Installation()
-    (result,) = fit_apart(installation, [_task(case, given, seed)])
-    truth = case.problem.y_test
+    batch = case.batch(np.float64)
+    with ExitStack() as stack:
+        processes = [
+            stack.enter_context(
+                fit_process(_installation(args, version), [_task(case, given, seed)], batch=batch)
+            )
+            for _, version, _ in keys
+        ]
+        turns = [[process.run()[0] for process in processes] for _ in range(N_TURNS)]
+    microseconds = np.min(turns, axis=0)
     return [
-        FitRow(
-            case=name,
-            version=version,
-            seed=seed,
-            n_given=len(given),
-            n_test=len(truth),
-            n_features=given.shape[1],
-            n_classes=len(case.svm.classes_),
-            n_support=len(case.svm.support_),
-            source_cost=case.svm.support_vectors_.size,
-            source_uncertainty_coefficient=uncertainty_coefficient(truth, case.labels),
-            uncertainty_coefficient=uncertainty_coefficient(truth, result.labels),
-            agreement=_agreement(case, result),
-            agreement_estimated=result.agreement_estimated,
-            agreement_error=result.agreement_error,
-            scheme=result.scheme,
-            n_borders=result.n_borders,
-            cost=result.cost,
-            fit_seconds=result.fit_seconds,
-            cpu_share=result.cpu_share,
-            commit=result.commit,
-        )
+        _fit_row(case, given, key, process.results[0], float(least))
+        for key, process, least in zip(keys, processes, microseconds, strict=True)
     ]
+
+
+def _installation(args: argparse.Namespace, version: str) -> Installation:
+    """Return the installation of a version."""
+    return Installation(args.before) if version == BEFORE else Installation()
+
+
+def _fit_row(case: Case, given: Array, key: Key, result: FitResult, microseconds: float) -> FitRow:
+    """Compare a model with its SVM."""
+    name, version, seed = key
+    truth = case.problem.y_test
+    return FitRow(
+        case=name,
+        version=version,
+        seed=seed,
+        n_given=len(given),
+        n_test=len(truth),
+        n_features=given.shape[1],
+        n_classes=len(case.svm.classes_),
+        n_support=len(case.svm.support_),
+        source_cost=case.svm.support_vectors_.size,
+        source_uncertainty_coefficient=uncertainty_coefficient(truth, case.labels),
+        uncertainty_coefficient=uncertainty_coefficient(truth, result.labels),
+        agreement=_agreement(case, result),
+        agreement_estimated=result.agreement_estimated,
+        agreement_error=result.agreement_error,
+        scheme=result.scheme,
+        n_borders=result.n_borders,
+        cost=result.cost,
+        microseconds_per_row=microseconds,
+        fit_seconds=result.fit_seconds,
+        cpu_share=result.cpu_share,
+        commit=result.commit,
+    )
 
 
 def _task(case: Case, given: Array, seed: int, **options: Any) -> FitTask:
@@ -326,22 +381,42 @@ def _agreement(case: Case, result: FitResult) -> float:
     return float(np.mean(result.labels == case.labels))
 
 
-@lru_cache(maxsize=1)
-def _constants() -> dict[str, Constant]:
-    """Return the constants of this version by their full names."""
-    return {constant.full_name: constant for constant in find_constants(Installation())}
+def _plan_used(args: argparse.Namespace) -> list[Key]:
+    """Return the versions."""
+    return [("used", version) for version in _given_versions(args)]
 
 
-def _plan_constants(args: argparse.Namespace) -> list[tuple[Any, ...]]:
+def measure_used(args: argparse.Namespace, keys: list[Key]) -> list[UsedRow]:
+    """Record the constants that a version reads in fits of all cases."""
+    ((_, version),) = keys
+    tasks = [_constant_task(case, CONSTANT_SEEDS[0], args.cache) for case in CONSTANT_CASES]
+    installation = replace(_installation(args, version), is_recording=True)
+    results = fit_apart(installation, tasks)
+    designed = design_constants(getsource(config)) if version == AFTER else set()
+    return [
+        UsedRow(version, name, int(name in designed), results[-1].commit)
+        for name in read_constants(results[-1].used)
+    ]
+
+
+def _plan_constants(args: argparse.Namespace) -> list[Key]:
     """Return each constant halved and doubled, and the defaults with all seeds between them.
 
     The defaults are spread over the run, so that their noise includes that of the computer.
     """
-    changed: list[tuple[Any, ...]] = [
+    used = PARTS["used"]
+    names = [
+        row.constant
+        for row in read_rows(args.output / "fit" / used.file, used.row_type)
+        if row.version == AFTER
+    ]
+    if not names:
+        raise SystemExit("the part 'constants' needs the rows of the part 'used': measure both.")
+    changed: list[Key] = [
         (name, change, CONSTANT_SEEDS[0])
-        for name, constant in _constants().items()
+        for name in names
         for change in CHANGES
-        if constant.changed(change) is not None
+        if Constant.of(name).changed(change) is not None
     ]
     step = max(1, len(changed) // len(CONSTANT_SEEDS))
     for index, seed in enumerate(CONSTANT_SEEDS):
@@ -349,18 +424,17 @@ def _plan_constants(args: argparse.Namespace) -> list[tuple[Any, ...]]:
     return changed
 
 
-def measure_constant(
-    args: argparse.Namespace, name: str, change: str, seed: int
-) -> list[ConstantRow]:
+def measure_constant(args: argparse.Namespace, keys: list[Key]) -> list[ConstantRow]:
     """Fit all cases with one constant changed; the data have the same seed throughout."""
+    ((name, change, seed),) = keys
     changes, value = [], ""
     if name != "default":
-        constant = _constants()[name]
+        constant = Constant.of(name)
         new = constant.changed(change)
         changes, value = [(constant.stage_class, constant.name, new)], str(new)
-    cases = [_constant_case(case, args.cache) for case in CONSTANT_CASES]
-    tasks = [_task(case, case.problem.X_train, seed) for case in cases]
+    tasks = [_constant_task(case, seed, args.cache) for case in CONSTANT_CASES]
     results = fit_apart(Installation(changes=changes), tasks, may_fail=name != "default")
+    cases = [_constant_case(case, args.cache) for case in CONSTANT_CASES]
     return [
         ConstantRow(
             constant=name,
@@ -371,6 +445,7 @@ def measure_constant(
             fit_seconds=None if result.error else result.fit_seconds,
             agreement=None if result.error else _agreement(case, result),
             cost=None if result.error else result.cost,
+            digest=result.digest,
             error=result.error,
             commit=result.commit,
         )
@@ -378,50 +453,41 @@ def measure_constant(
     ]
 
 
+def _constant_task(name: str, seed: int, cache: Path) -> FitTask:
+    """Return the fit of a case with fewer rows."""
+    case = _constant_case(name, cache)
+    return _task(case, case.problem.X_train, seed)
+
+
 @lru_cache(maxsize=len(CONSTANT_CASES))
 def _constant_case(name: str, cache: Path) -> Case:
     """Return a case with fewer rows."""
     problem = load_rows(name, CONSTANT_SEEDS[0])[0]
-    train, test = slice(MAX_CONSTANT_TRAIN), slice(MAX_CONSTANT_TEST)
-    problem = replace(
-        problem,
-        X_train=problem.X_train[train],
-        y_train=problem.y_train[train],
-        X_test=problem.X_test[test],
-        y_test=problem.y_test[test],
-    )
-    return Case(problem, cache)
+    X, y = problem.X_train[:MAX_CONSTANT_ROWS], problem.y_train[:MAX_CONSTANT_ROWS]
+    return Case(replace(problem, X_train=X, y_train=y), cache)
 
 
-def _plan_counts(args: argparse.Namespace) -> list[tuple[Any, ...]]:
-    """Return the versions."""
-    return [(AFTER,)] if args.before is None else [(BEFORE,), (AFTER,)]
+def _plan_levels(args: argparse.Namespace) -> list[Key]:
+    """Return cases with each SIMD level and number of threads."""
+    return [
+        (case, level, n_threads)
+        for case in LEVEL_CASES
+        for level in simd_levels()
+        for n_threads in LEVEL_THREADS
+    ]
 
 
-def measure_count(args: argparse.Namespace, version: str) -> list[CountRow]:
-    """Count the constants of the default path of a version."""
-    installation = Installation(args.before) if version == BEFORE else Installation()
-    return [CountRow(version, len(find_constants(installation)))]
-
-
-def _plan_levels(args: argparse.Namespace) -> list[tuple[Any, ...]]:
-    """Return cases with each setting."""
-    return [(case, setting) for case in LEVEL_CASES for setting in LEVEL_SETTINGS]
-
-
-def measure_level(args: argparse.Namespace, name: str, setting: str) -> list[LevelRow]:
+def measure_level(args: argparse.Namespace, keys: list[Key]) -> list[LevelRow]:
     """Fit a model with a SIMD level and a number of threads."""
+    ((name, level, n_threads),) = keys
     case, given = load_case(name, SEEDS[0], args.cache)
-    environment, n_threads = LEVEL_SETTINGS[setting]
-    if "LIMES_SIMD" not in environment and "LIMES_SIMD" in os.environ:
-        raise SystemExit("LIMES_SIMD must not be set: the part 'levels' sets it.")
-    version = Installation(environment=environment, n_threads=n_threads)
+    version = Installation(environment={"LIMES_SIMD": level}, n_threads=n_threads)
     (result,) = fit_apart(version, [_task(case, given, SEEDS[0], n_jobs=n_threads)])
     return [
         LevelRow(
             case=name,
-            setting=setting,
-            level=run_python(version, "from limes._core import simd_level; print(simd_level())"),
+            level=level,
+            n_threads=n_threads,
             n_test=len(case.labels),
             agreement=_agreement(case, result),
             digest=result.digest,
@@ -431,39 +497,75 @@ def measure_level(args: argparse.Namespace, name: str, setting: str) -> list[Lev
     ]
 
 
-# Files of rows, in the order of `Rows`.
-FILES: dict[str, type[Any]] = {
-    "time.csv": FitRow,
-    "growth.csv": FitRow,
-    "curved.csv": FitRow,
-    "classes.csv": FitRow,
-    "wide.csv": FitRow,
-    "constants.csv": ConstantRow,
-    "counts.csv": CountRow,
-    "levels.csv": LevelRow,
-    "trainer.csv": TrainerRow,
-}
+def _plan_trainer(args: argparse.Namespace) -> list[Key]:
+    """Return the SIMD levels, if there is a version to compare with."""
+    return [] if args.before is None else [(level,) for level in simd_levels()]
 
 
-def _fit_key(row: FitRow) -> tuple[Any, ...]:
+def measure_trainer(args: argparse.Namespace, keys: list[Key]) -> list[TrainerRow]:
+    """Let the trainers of both versions take turns at a SIMD level."""
+    ((level,),) = keys
+    if not TRAINER_SCRIPT.is_file():
+        raise FileNotFoundError(f"{TRAINER_SCRIPT}: run this in the folder of the repository.")
+    versions = [
+        replace(_installation(args, version), environment={"LIMES_SIMD": level})
+        for version in (BEFORE, AFTER)
+    ]
+    turns = [[_time_trainer(version) for version in versions] for _ in range(TRAINER_TURNS)]
+    return [
+        TrainerRow(name, level, *(_least(turn[i].get(name) for turn in turns) for i in (0, 1)))
+        for name in turns[0][1]
+    ]
+
+
+def _time_trainer(version: Installation) -> dict[str, float]:
+    """Return microseconds per sample of each problem of the script."""
+    command = [str(version.python), str(TRAINER_SCRIPT), "--measure"]
+    done = subprocess.run(command, env=version.variables, stdout=subprocess.PIPE, check=True)
+    times: dict[str, float] = json.loads(done.stdout)
+    return times
+
+
+def _least(times: Iterator[float | None]) -> float | None:
+    """Return the least time, None if a version does not have the problem."""
+    return min((number for number in times if number is not None), default=None)
+
+
+def _fit_key(row: FitRow) -> Key:
     """Return what identifies a fit."""
     return row.case, row.version, row.seed
 
 
+def _fit_part(file: str, plan: Callable[[argparse.Namespace], list[Key]]) -> Part:
+    """Return a part whose rows are fits: both versions of a case and seed in one go."""
+    return Part(file, FitRow, plan, measure_fits, _fit_key, lambda key: (key[0], key[2]))
+
+
+# In the order of `Rows`.
 PARTS = {
-    "time": Part("time.csv", _plan_time, measure_fit, _fit_key),
-    "growth": Part("growth.csv", _plan_growth, measure_fit, _fit_key),
-    "curved": Part("curved.csv", _plan_curved, measure_fit, _fit_key),
-    "classes": Part("classes.csv", _plan_classes, measure_fit, _fit_key),
-    "wide": Part("wide.csv", _plan_wide, measure_fit, _fit_key),
+    "time": _fit_part("time.csv", _plan_time),
+    "growth": _fit_part("growth.csv", _plan_growth),
+    "curved": _fit_part("curved.csv", _plan_curved),
+    "classes": _fit_part("classes.csv", _plan_classes),
+    "wide": _fit_part("wide.csv", _plan_wide),
+    "used": Part("used.csv", UsedRow, _plan_used, measure_used, lambda row: ("used", row.version)),
     "constants": Part(
         "constants.csv",
+        ConstantRow,
         _plan_constants,
         measure_constant,
         lambda row: (row.constant, row.change, row.seed),
     ),
-    "counts": Part("counts.csv", _plan_counts, measure_count, lambda row: (row.version,)),
-    "levels": Part("levels.csv", _plan_levels, measure_level, lambda row: (row.case, row.setting)),
+    "levels": Part(
+        "levels.csv",
+        LevelRow,
+        _plan_levels,
+        measure_level,
+        lambda row: (row.case, row.level, row.n_threads),
+    ),
+    "trainer": Part(
+        "trainer.csv", TrainerRow, _plan_trainer, measure_trainer, lambda row: (row.level,)
+    ),
 }
 
 

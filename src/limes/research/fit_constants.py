@@ -1,21 +1,16 @@
 """Constants of the default fit: found, halved and doubled, and what that changes."""
 
 import math
-from ast import literal_eval
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from inspect import getsource
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from limes.research.cases import Installation, run_python
+from limes.fit.config import DEFAULTS
 from limes.research.results import select
-from limes.research.table import Cell, Column, Table, yes_or_no
+from limes.research.table import Cell, Column, Goal, Table
 
-# Stages that the default does not run with ``scheme="shared", fallback=False``: the paper's
-# borders, other schemes, fallback.
-OTHER_STAGES = ("borders", "fallback", "schemes")
 # Words in names of shares, which are at most 1.
 SHARE_WORDS = ("share", "agreement", "recall", "coverage", "quantile", "probability")
 CHANGES = {"half": 0.5, "double": 2.0}
@@ -24,34 +19,38 @@ N_ERRORS = 2
 CONSTANTS_TEXT = """
 ## Constants
 
-Each constant of the default path, halved and doubled: seconds and cost as ratios (geometric mean of
-the datasets), agreement as a difference (mean). *Noise* is what two seeds differ by: {n_errors}
-standard deviations of such a mean, from {n_seeds} seeds of the defaults. A constant that exceeds it
-in no column is listed below the table. Whole numbers are rounded, shares are at most 1; a constant
-of 1 is not halved. Datasets: {datasets}.
+{goals}
+
+A constant is on the default path if a fit of one of these datasets reads it: {datasets}. Each was
+halved and doubled: seconds and cost as ratios (geometric mean of the datasets), agreement as a
+difference (mean). *Same* is the number of datasets on which the model is the same, bit for bit.
+*Noise* is what two seeds differ by: {n_errors} standard deviations of such a mean, from {n_seeds}
+seeds of the defaults; it is {noise}. Whole numbers are rounded, shares are at most 1; a constant of
+1 is not halved.
 """
 
 
 class Constant(NamedTuple):
     """A tuned value."""
 
-    # Field of the configuration, and name of its class.
-    stage: str
+    # Name of its class.
     stage_class: str
     name: str
     value: Any
 
-    @property
-    def full_name(self) -> str:
-        """Stage and name."""
-        return f"{self.stage}.{self.name}"
+    @classmethod
+    def of(cls, full_name: str) -> "Constant":
+        """Return a constant of this version by stage and name."""
+        stage, name = full_name.split(".")
+        values = getattr(DEFAULTS, stage)
+        return cls(type(values).__name__, name, getattr(values, name))
 
     def changed(self, change: str) -> Any:
         """Return the value halved or doubled; None if that is the same or no number.
 
         Examples
         --------
-        >>> Constant("search", "SearchConfig", "sizes", (1, 4, 16)).changed("half")
+        >>> Constant("SearchConfig", "sizes", (1, 4, 16)).changed("half")
         (1, 2, 8)
         """
         is_share = any(word in self.name for word in SHARE_WORDS)
@@ -71,30 +70,43 @@ def _scaled(value: Any, factor: float, largest: float) -> Any:
     return min(factor * value, max(largest, value))
 
 
-def find_constants(version: Installation) -> list[Constant]:
-    """Return the constants of the default path of a version."""
-    found = literal_eval(run_python(version, getsource(_list_defaults) + "\n_list_defaults()\n"))
-    constants = [Constant(*fields) for fields in found]
-    return [constant for constant in constants if constant.stage not in OTHER_STAGES]
+def read_constants(used: Iterable[tuple[str, str]]) -> list[str]:
+    """Return stage and name of the constants among the attributes that a process read.
+
+    Examples
+    --------
+    >>> read_constants([("FitConfig", "train"), ("TrainConfig", "batch_size")])
+    ['train.batch_size']
+    """
+    return [
+        f"{stage_class.removesuffix('Config').lower()}.{name}"
+        for stage_class, name in used
+        if stage_class != "FitConfig" and not name.startswith("__")
+    ]
 
 
-def _list_defaults() -> None:
-    """Print stage, class, name and value of each default; runs in the process of the version."""
-    from dataclasses import fields, is_dataclass
+def design_constants(source: str) -> set[str]:
+    """Return the constants whose comment names the design as their origin.
 
-    from limes.fit.config import DEFAULTS
+    A comment is about all constants between it and the next one.
 
-    found: list[tuple[str, str, str, object]] = []
-    for stage in fields(DEFAULTS):
-        values = getattr(DEFAULTS, stage.name)
-        if is_dataclass(values):
-            found += [
-                (stage.name, type(values).__name__, field.name, getattr(values, field.name))
-                for field in fields(values)
-            ]
-    # Literals alone can be read again: no bound that is infinite, and no array.
-    numbers = [row for row in found if isinstance(row[3], int | float | tuple)]
-    print([row for row in numbers if "inf" not in repr(row[3])])
+    Examples
+    --------
+    >>> first = ["class TrainConfig:", "    # Rows. DESIGN 5.4.", "    batch_size: int = 256"]
+    >>> design_constants(chr(10).join([*first, "    # Settled.", "    decay: float = 0.1"]))
+    {'train.batch_size'}
+    """
+    found, comment, stage, is_open = set(), "", "", False
+    for line in source.splitlines():
+        words = line.strip()
+        if words.startswith("#"):
+            comment = f"{comment} {words}" if is_open else words
+        elif words.startswith("class "):
+            stage, comment = words[6:].partition("Config")[0].lower(), ""
+        elif ": " in words and " = " in words and "DESIGN" in comment:
+            found.add(f"{stage}.{words.partition(':')[0]}")
+        is_open = words.startswith("#")
+    return found
 
 
 @dataclass(frozen=True)
@@ -116,6 +128,8 @@ class ConstantRow:
     fit_seconds, agreement, cost : float or None
         Processor time, share of the test rows with the SVM's label, multiply-adds per row; None if
         the fit failed.
+    digest : str
+        Of the bytes of the model's file.
     error : str
         Why it failed.
     commit : str
@@ -130,16 +144,31 @@ class ConstantRow:
     fit_seconds: float | None
     agreement: float | None
     cost: float | None
+    digest: str
     error: str
     commit: str
 
 
 @dataclass(frozen=True)
-class CountRow:
-    """The number of constants of the default path of a version."""
+class UsedRow:
+    """A constant that a version reads.
+
+    Parameters
+    ----------
+    version : str
+        "before" or "after".
+    constant : str
+        Stage and name.
+    is_from_design : int
+        1 if the comment above it names the design as its origin, else 0.
+    commit : str
+        Of the version.
+    """
 
     version: str
-    n_constants: int
+    constant: str
+    is_from_design: int
+    commit: str
 
 
 class Effect(NamedTuple):
@@ -148,33 +177,58 @@ class Effect(NamedTuple):
     seconds: float | None = None
     agreement: float | None = None
     cost: float | None = None
+    # Datasets on which the model is the same, and number of datasets.
+    n_same: int = 0
+    n_cases: int = 0
 
 
-def constants_part(rows: Sequence[ConstantRow], numbers: Mapping[str, int]) -> Iterator[str]:
-    """Return the table of constants, those that change nothing, and their number."""
-    noise = noise_of(rows)
-    names = [name for name in dict.fromkeys(row.constant for row in rows) if name != "default"]
-    effects = {
-        name: [effect_of(rows, name, change) for change in ("half", "double")] for name in names
-    }
+def constants_goals(rows: Sequence[ConstantRow], used: Sequence[UsedRow]) -> Iterator[Goal]:
+    """Return whether there are fewer constants than before, and none that changes nothing."""
+    before, after = (len(select(used, version=version)) for version in ("before", "after"))
+    yield Goal(
+        "The default path has fewer constants than before",
+        after < before,
+        f"{after} (before: {before})",
+        is_complete=bool(before and after),
+    )
+    effects, noise = all_effects(rows), noise_of(rows)
+    names = dict.fromkeys(row.constant for row in select(used, version="after"))
+    idle = [name for name, pair in effects.items() if _changes_nothing(pair, noise)]
+    listed = f": {', '.join(idle)}" if idle else ""
+    yield Goal(
+        "None whose halving and doubling both change nothing",
+        not idle,
+        f"{len(idle)} of {len(effects)}{listed}",
+        is_complete=bool(names) and set(effects) >= set(filter(_is_changeable, names)),
+    )
+
+
+def _is_changeable(name: str) -> bool:
+    """Return whether a constant of this version can be halved or doubled."""
+    try:
+        constant = Constant.of(name)
+    except AttributeError:
+        return True
+    return any(constant.changed(change) is not None for change in CHANGES)
+
+
+def constants_part(rows: Sequence[ConstantRow]) -> Iterator[str]:
+    """Return the table of constants, and those that change nothing beyond noise."""
+    effects, noise = all_effects(rows), noise_of(rows)
     lines: list[list[Cell]] = []
-    for name, (half, double) in effects.items():
-        values = [_value(rows, name, change) for change in ("half", "double")]
-        lines.append([name, values[0], *half, values[1], *double])
+    for name, pair in effects.items():
+        cells: list[Cell] = [name]
+        for change, effect in zip(CHANGES, pair, strict=True):
+            same = f"{effect.n_same} of {effect.n_cases}" if effect.n_cases else None
+            cells += [_value(rows, name, change), *effect[:3], same]
+        lines.append(cells)
     yield Table("constants", "", CONSTANT_COLUMNS, lines).markdown()
-    yield (
-        f"- Noise: seconds times {np.exp(noise.seconds or 0):.2f}, "
-        f"agreement ± {noise.agreement:.4f}, cost times {np.exp(noise.cost or 0):.2f}."
-    )
-    idle = [name for name, pair in effects.items() if not any(_is_felt(e, noise) for e in pair)]
-    yield (
-        "- Constants whose halving and doubling both change nothing beyond noise: "
-        f"{', '.join(idle) or 'none'}."
-    )
-    if {"before", "after"} <= set(numbers):
-        before, after = numbers["before"], numbers["after"]
-        is_met = yes_or_no(after < before)
-        yield f"- Fewer constants than before: {is_met}, {after} (before: {before})."
+    quiet = [
+        name
+        for name, pair in effects.items()
+        if not _changes_nothing(pair, noise) and not any(_is_felt(e, noise) for e in pair)
+    ]
+    yield f"- Constants that change models, but no mean beyond noise: {', '.join(quiet) or 'none'}."
     for row in rows:
         if row.error:
             yield f"- {row.constant} = {row.value} fails on {row.case}: {row.error}"
@@ -184,24 +238,36 @@ CONSTANT_COLUMNS = (
     Column("constant"),
     *(
         column
-        for change in ("half", "double")
+        for change in CHANGES
         for column in (
             Column(change),
             Column(f"seconds ({change})", ".2f"),
             Column(f"agreement ({change})", "+.4f"),
             Column(f"cost ({change})", ".2f"),
+            Column(f"same ({change})"),
         )
     ),
 )
 
 
 def constants_text(rows: Sequence[ConstantRow]) -> str:
-    """Return the text above the table."""
+    """Return the text above the table, with a place for the goals."""
+    noise = noise_of(rows)
+    ratios = [f"{np.exp(number or 0):.2f}" for number in (noise.seconds, noise.cost)]
     return CONSTANTS_TEXT.format(
+        goals="{goals}",
         n_errors=N_ERRORS,
         n_seeds=len({row.seed for row in rows}),
         datasets=", ".join(dict.fromkeys(row.case for row in rows)),
+        noise=f"a factor of {ratios[0]} in seconds, {noise.agreement or 0:.4f} in agreement and a "
+        f"factor of {ratios[1]} in cost",
     )
+
+
+def all_effects(rows: Sequence[ConstantRow]) -> dict[str, list[Effect]]:
+    """Return what half and double do, by constant."""
+    names = [name for name in dict.fromkeys(row.constant for row in rows) if name != "default"]
+    return {name: [effect_of(rows, name, change) for change in CHANGES] for name in names}
 
 
 def effect_of(rows: Sequence[ConstantRow], constant: str, change: str) -> Effect:
@@ -212,10 +278,12 @@ def effect_of(rows: Sequence[ConstantRow], constant: str, change: str) -> Effect
         for row in changed
         for default in select(rows, constant="default", case=row.case, seed=row.seed)
     ]
+    n_same = sum(row.digest == default.digest for row, default in pairs)
     if not pairs or any(row.error for row in changed):
-        return Effect()
+        return Effect(None, None, None, n_same, len(pairs))
     logs = np.array([_logs(row) - _logs(default) for row, default in pairs]).mean(axis=0)
-    return Effect(float(np.exp(logs[0])), float(logs[1]), float(np.exp(logs[2])))
+    ratios = np.exp(logs)
+    return Effect(float(ratios[0]), float(logs[1]), float(ratios[2]), n_same, len(pairs))
 
 
 def noise_of(rows: Sequence[ConstantRow]) -> Effect:
@@ -240,12 +308,20 @@ def _logs(row: ConstantRow) -> Any:
     return np.array([np.log(seconds), agreement, np.log(cost)])
 
 
+def _changes_nothing(pair: Sequence[Effect], noise: Effect) -> bool:
+    """Return whether all models of both changes are the same, in about the same time."""
+    is_same = all(effect.n_same == effect.n_cases for effect in pair)
+    return is_same and not any(_is_felt(effect, noise) for effect in pair)
+
+
 def _is_felt(effect: Effect, noise: Effect) -> bool:
-    """Return whether a change exceeds the noise; a fit that fails is a change."""
+    """Return whether a change exceeds the noise; a fit that fails is one, and one not made none."""
+    if not effect.n_cases:
+        return False
     if effect.seconds is None or effect.agreement is None or effect.cost is None:
         return True
     changes = (np.log(effect.seconds), effect.agreement, np.log(effect.cost))
-    return any(abs(c) > (limit or 0) for c, limit in zip(changes, noise, strict=True))
+    return any(abs(c) > (limit or 0) for c, limit in zip(changes, noise[:3], strict=True))
 
 
 def _value(rows: Sequence[ConstantRow], constant: str, change: str) -> str | None:

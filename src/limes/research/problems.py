@@ -272,6 +272,14 @@ def small_moons_problem(seed: int) -> Problem:
     return _moons(seed, n_rows=900, name="moons600")
 
 
+def quantiles_problem(seed: int) -> Problem:
+    """Return three nested shells of a normal distribution in ten dimensions."""
+    X, y = sklearn_datasets.make_gaussian_quantiles(
+        n_samples=N_CURVED_TRAIN + N_CURVED_TRAIN, n_features=10, n_classes=3, random_state=seed
+    )
+    return _first_rows("quantiles", X, y, N_CURVED_TRAIN, C=10)
+
+
 def curved_problem(kind: str, n_features: int, seed: int) -> Problem:
     """Return classes with a closed or curved border between them, which overlap.
 

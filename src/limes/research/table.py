@@ -153,6 +153,28 @@ def goal_line(goal: str, cases: Iterable[tuple[str, bool]]) -> str:
     return f"- {goal}: {len(met) - len(missed)} of {len(met)}{exceptions}."
 
 
+class Goal(NamedTuple):
+    """What was asked for, whether it is so, and the numbers that show it."""
+
+    asked: str
+    is_met: bool
+    measured: str
+    # Whether all that it is about was measured.
+    is_complete: bool = True
+
+    @property
+    def line(self) -> str:
+        """One line of a list.
+
+        Examples
+        --------
+        >>> Goal("At most 80 s", True, "57.1 s").line
+        '- At most 80 s: **yes**, 57.1 s.'
+        """
+        verdict = f"**{yes_or_no(self.is_met)}**" if self.is_complete else "not all measured yet"
+        return f"- {self.asked}: {verdict}, {self.measured}."
+
+
 def yes_or_no(is_met: bool) -> str:
     """Return a word for a goal that is met or not."""
     return "yes" if is_met else "no"
