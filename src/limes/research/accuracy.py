@@ -3,7 +3,8 @@
 Each dataset and seed is one row of ``docs/accuracy/rows.csv``; an interrupted run continues where
 it stopped. ``docs/accuracy.md`` is written from the rows alone.
 
-    python -m limes.research.accuracy --all          # the whole page, from LIMES_DATA
+    python -m limes.research.accuracy --all --jobs 2 # the whole page, from LIMES_DATA
+    python -m limes.research.accuracy --all --anew   # once more, dropping the rows that are there
     python -m limes.research.accuracy                # the paper's datasets
     python -m limes.research.accuracy sat letter     # only these
     python -m limes.research.accuracy --guard        # problems that the paper does not have
@@ -16,8 +17,10 @@ import argparse
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +33,7 @@ from limes.datasets import list_datasets, parameters
 from limes.libsvm.training import standardizer
 from limes.research.bench.methods import svc
 from limes.research.problems import FURTHER_PROBLEMS, Problem, load_problem, split_at_random
-from limes.research.results import append_rows, read_rows
+from limes.research.results import append_rows, read_rows, write_rows
 from limes.research.table import Cell, Column, Table, goal_line, mean_of
 from limes.scores import brier_score, uncertainty_coefficient
 from limes.sources.base import SourceContext, as_source
@@ -166,19 +169,51 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Measure what is missing, then write the page."""
     args = _parser().parse_args(arguments)
     path = args.output / "accuracy" / "rows.csv"
-    done = {(row.dataset, row.seed) for row in read_rows(path, AccuracyRow)}
-    missing = [] if args.draw else [pair for pair in plan(args) if pair not in done]
-    for name, seed in missing:
-        with threadpool_limits(1):
-            row = measure(name, seed)
+    planned = [] if args.draw else plan(args)
+    if args.anew:
+        kept = [row for row in read_rows(path, AccuracyRow) if _key(row) not in planned]
+        write_rows(path, AccuracyRow, kept)
+    done = {_key(row) for row in read_rows(path, AccuracyRow)}
+    missing = [pair for pair in planned if pair not in done]
+    start = time.monotonic()
+    for n_done, row in enumerate(_measure_all(missing, args.jobs), start=1):
         append_rows(path, [row])
         gain = row.uncertainty_coefficient - row.source_uncertainty_coefficient
+        minutes = (time.monotonic() - start) / 60
         print(
-            f"{name} {seed}: {gain:+.4f} U.C., 1/{row.source_cost / row.cost:.0f} of the cost, "
-            f"{row.fit_seconds:.0f} s",
+            f"[{n_done}/{len(missing)}, {minutes:.1f} min] {row.dataset} {row.seed}: "
+            f"{gain:+.4f} U.C., 1/{row.source_cost / row.cost:.0f} of the cost, "
+            f"{row.fit_seconds:.1f} s",
             flush=True,
         )
     (args.output / "accuracy.md").write_text(make_page(read_rows(path, AccuracyRow)), "utf-8")
+
+
+def _key(row: AccuracyRow) -> tuple[str, int]:
+    """Return what identifies a row."""
+    return row.dataset, row.seed
+
+
+def _measure_all(pairs: Sequence[tuple[str, int]], n_jobs: int) -> Iterator[AccuracyRow]:
+    """Yield the rows of datasets and seeds, each measured with one thread."""
+    if n_jobs == 1:
+        for name, seed in pairs:
+            yield _measure_alone(name, seed)
+        return
+    # Processes, since processor time is counted for all threads of one.
+    with ProcessPoolExecutor(n_jobs, mp_context=get_context("spawn")) as pool:
+        futures = [pool.submit(_measure_alone, name, seed) for name, seed in pairs]
+        try:
+            for future in as_completed(futures):
+                yield future.result()
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _measure_alone(name: str, seed: int) -> AccuracyRow:
+    """Return a row that was measured with one thread."""
+    with threadpool_limits(1):
+        return measure(name, seed)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -201,6 +236,10 @@ def _parser() -> argparse.ArgumentParser:
         "--mixed", action="store_true", help="random splits in place of published ones"
     )
     parser.add_argument("--fresh", action="store_true", help="seeds that nothing was tuned on")
+    parser.add_argument("--anew", action="store_true", help="drop the rows that are chosen first")
+    parser.add_argument(
+        "--jobs", type=int, default=1, metavar="N", help="processes, default: %(default)s"
+    )
     parser.add_argument("--draw", action="store_true", help="write the page, measure nothing")
     parser.add_argument(
         "-o",

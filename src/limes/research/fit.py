@@ -89,7 +89,8 @@ CONSTANT_SEEDS = (30, 31, 32, 33, 34)
 # Training rows of these cases at most, so that a constant takes seconds.
 MAX_CONSTANT_ROWS = 3000
 LEVEL_CASES = ("moons600", "segment", "sat", "splice", "ellipsoid8")
-LEVEL_THREADS = (1, 2)
+# `n_jobs`, and threads of the linear algebra.
+LEVEL_THREADS = ((1, 1), (2, 1), (2, 2))
 TRAINER_SCRIPT = Path("benchmarks/trainer.py")
 # Turns of the trainers, the least of which counts.
 TRAINER_TURNS = 5
@@ -468,26 +469,27 @@ def _constant_case(name: str, cache: Path) -> Case:
 
 
 def _plan_levels(args: argparse.Namespace) -> list[Key]:
-    """Return cases with each SIMD level and number of threads."""
+    """Return cases with each SIMD level and numbers of threads."""
     return [
-        (case, level, n_threads)
+        (case, level, *threads)
         for case in LEVEL_CASES
         for level in simd_levels()
-        for n_threads in LEVEL_THREADS
+        for threads in LEVEL_THREADS
     ]
 
 
 def measure_level(args: argparse.Namespace, keys: list[Key]) -> list[LevelRow]:
-    """Fit a model with a SIMD level and a number of threads."""
-    ((name, level, n_threads),) = keys
+    """Fit a model with a SIMD level and numbers of threads."""
+    ((name, level, n_jobs, n_blas_threads),) = keys
     case, given = load_case(name, SEEDS[0], args.cache)
-    version = Installation(environment={"LIMES_SIMD": level}, n_threads=n_threads)
-    (result,) = fit_apart(version, [_task(case, given, SEEDS[0], n_jobs=n_threads)])
+    version = Installation(environment={"LIMES_SIMD": level}, n_threads=n_blas_threads)
+    (result,) = fit_apart(version, [_task(case, given, SEEDS[0], n_jobs=n_jobs)])
     return [
         LevelRow(
             case=name,
             level=level,
-            n_threads=n_threads,
+            n_jobs=n_jobs,
+            n_blas_threads=n_blas_threads,
             n_test=len(case.labels),
             agreement=_agreement(case, result),
             digest=result.digest,
@@ -561,7 +563,7 @@ PARTS = {
         LevelRow,
         _plan_levels,
         measure_level,
-        lambda row: (row.case, row.level, row.n_threads),
+        lambda row: (row.case, row.level, row.n_jobs, row.n_blas_threads),
     ),
     "trainer": Part(
         "trainer.csv", TrainerRow, _plan_trainer, measure_trainer, lambda row: (row.level,)

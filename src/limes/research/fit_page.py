@@ -103,7 +103,8 @@ LEVELS_TEXT = """
 
 {goals}
 
-The same fit with each SIMD level of the computer, with one thread and with two.
+The same fit with each SIMD level of the computer, with `n_jobs` of 1 and of 2, and with two threads
+of the linear algebra of NumPy and SciPy as well.
 """
 TRAINER_TEXT = """
 ## Trainer
@@ -188,8 +189,8 @@ class LevelRow:
         Dataset or problem.
     level : str
         SIMD level.
-    n_threads : int
-        Number of threads.
+    n_jobs, n_blas_threads : int
+        Threads of limes, and of the linear algebra of NumPy and SciPy.
     n_test : int
         Rows compared.
     agreement : float
@@ -204,7 +205,8 @@ class LevelRow:
 
     case: str
     level: str
-    n_threads: int
+    n_jobs: int
+    n_blas_threads: int
     n_test: int
     agreement: float
     digest: str
@@ -489,40 +491,45 @@ def _wide_goals(pairs: Sequence[Pair]) -> Iterator[Goal]:
 
 def _level_goals(rows: Sequence[LevelRow]) -> Iterator[Goal]:
     """Return whether threads change nothing, and SIMD levels no more than chance does."""
-    models = _by_setting(rows)
-    pairs = {
-        (case, level): (models[case, level, 1].digest, models[case, level, 2].digest)
-        for case, level, n_threads in models
-        if n_threads == 1 and (case, level, 2) in models
+    single = select(rows, n_jobs=1, n_blas_threads=1)
+    is_complete = len(rows) == len(single) * (1 + len(MORE_THREADS))
+    for words, threads in MORE_THREADS.items():
+        pairs = [(row, two) for row in single if (two := _same_fit(rows, row, threads))]
+        differing = [f"{one.case} ({one.level})" for one, two in pairs if one.digest != two.digest]
+        yield Goal(
+            f"Bit-identical models on each SIMD level, {words}",
+            not differing,
+            f"{len(pairs) - len(differing)} of {len(pairs)}{_except(differing)}",
+            is_complete=is_complete,
+        )
+    apart = {
+        f"{row.case} ({row.level})": _errors_apart(widest, row)
+        for row in single
+        for widest in select(single, case=row.case, level=rows[0].level)
+        if row is not widest
     }
-    differing = [f"{case} ({level})" for (case, level), (one, two) in pairs.items() if one != two]
-    n_expected = len({row.case for row in rows}) * len({row.level for row in rows})
-    yield Goal(
-        "Bit-identical models with one thread and with two, on each SIMD level",
-        not differing,
-        f"{len(pairs) - len(differing)} of {len(pairs)}{_except(differing)}",
-        is_complete=len(pairs) == n_expected,
-    )
-    levels = list(dict.fromkeys(row.level for row in rows))
-    compared = {
-        f"{case} ({level})": (models[case, levels[0], 1], row)
-        for (case, level, n_threads), row in models.items()
-        if n_threads == 1 and level != levels[0] and (case, levels[0], 1) in models
-    }
-    apart = {name: _errors_apart(*both) for name, both in compared.items()}
     differing = [name for name, errors in apart.items() if errors > N_ERRORS]
     yield Goal(
         f"Across SIMD levels, agreement within {N_ERRORS} standard errors",
         not differing,
         f"{len(apart) - len(differing)} of {len(apart)}{_except(differing)}, at most "
         f"{max(apart.values(), default=0):.1f} standard errors",
-        is_complete=len(levels) > 1 and len(pairs) == n_expected,
+        is_complete=is_complete and bool(apart),
     )
 
 
-def _by_setting(rows: Sequence[LevelRow]) -> dict[tuple[str, str, int], LevelRow]:
-    """Return the rows by case, level and number of threads."""
-    return {(row.case, row.level, row.n_threads): row for row in rows}
+# Numbers of threads that are compared with one of each kind.
+MORE_THREADS = {
+    "n_jobs 1 and 2": (2, 1),
+    "n_jobs 2 and two threads of the linear algebra": (2, 2),
+}
+
+
+def _same_fit(rows: Sequence[LevelRow], row: LevelRow, threads: tuple[int, int]) -> LevelRow | None:
+    """Return the same fit with other numbers of threads, if it was measured."""
+    n_jobs, n_blas_threads = threads
+    values = {"case": row.case, "level": row.level, "n_jobs": n_jobs}
+    return next(iter(select(rows, **values, n_blas_threads=n_blas_threads)), None)
 
 
 def _errors_apart(first: LevelRow, second: LevelRow) -> float:
@@ -539,13 +546,15 @@ def difference_error(first: LevelRow, second: LevelRow) -> float:
 def _levels_part(rows: Sequence[LevelRow]) -> Iterator[str]:
     """Return the table of SIMD levels and threads."""
     lines: list[list[Cell]] = []
-    models = _by_setting(rows)
-    for (case, level, n_threads), row in models.items():
-        if n_threads == 1:
-            two = models.get((case, level, 2))
-            same = None if two is None else yes_or_no(row.digest == two.digest)
-            error = difference_error(row, row)
-            lines.append([case, level, row.n_test, row.agreement, error, row.fit_seconds, same])
+    for row in select(rows, n_jobs=1, n_blas_threads=1):
+        others = [_same_fit(rows, row, threads) for threads in MORE_THREADS.values()]
+        same = [
+            None if other is None else yes_or_no(row.digest == other.digest) for other in others
+        ]
+        error = difference_error(row, row)
+        lines.append(
+            [row.case, row.level, row.n_test, row.agreement, error, row.fit_seconds, *same]
+        )
     yield _table(LEVEL_COLUMNS, lines)
 
 
@@ -555,7 +564,8 @@ LEVEL_COLUMNS = (
     Column("test rows", "count"),
     *(Column(head, ".4f") for head in ("agreement", "standard error of a difference")),
     Column("s", ".2f"),
-    Column("same model with two threads"),
+    Column("same model, n_jobs=2"),
+    Column("and two threads of the linear algebra"),
 )
 
 
