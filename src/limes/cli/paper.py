@@ -11,7 +11,7 @@ from limes.cli.terminal import Progress, show
 
 if TYPE_CHECKING:
     from limes.research.paper.plan import TrialRow
-    from limes.research.table import Table
+    from limes.research.results import Table
 
 
 # The experiments that a table is made from; tables that are not here need none.
@@ -130,8 +130,8 @@ def _run_trials(args: argparse.Namespace) -> list[str]:
 
 def _chosen_tables(rows: "Sequence[TrialRow]", args: argparse.Namespace) -> "list[Table]":
     """Return the tables to print, with the lines of the chosen datasets."""
+    from limes.research.paper.page import make_tables
     from limes.research.paper.plan import EVERYTHING
-    from limes.research.paper.tables import make_tables
 
     tables = make_tables(rows, args.dataset or EVERYTHING)
     return [tables[name] for name in args.table or ("results", "verdicts")]

@@ -33,8 +33,16 @@ from limes.datasets import list_datasets, parameters
 from limes.libsvm.training import standardizer
 from limes.research.bench.methods import svc
 from limes.research.problems import FURTHER_PROBLEMS, Problem, load_problem, split_at_random
-from limes.research.results import append_rows, read_rows, write_rows
-from limes.research.table import Cell, Column, Table, goal_line, mean_of
+from limes.research.results import (
+    Cell,
+    Column,
+    Table,
+    append_rows,
+    goal_line,
+    mean_of,
+    read_rows,
+    write_rows,
+)
 from limes.scores import brier_score, uncertainty_coefficient
 from limes.sources.base import SourceContext, as_source
 

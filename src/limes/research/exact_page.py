@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from limes.research.results import select
-from limes.research.table import Cell, Column, Table, goal_line, mean_of, yes_or_no
+from limes.research.results import Cell, Column, Table, goal_line, mean_of, select, yes_or_no
 
 # What the page is compared with, in the order of its tables.
 MIN_SVC_RATIO, MIN_INTELEX_RATIO, MIN_PRODUCT_RATIO, MEDIAN_INTELEX_RATIO = 10, 2, 0.6, 4

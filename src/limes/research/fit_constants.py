@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from limes.fit.config import DEFAULTS
-from limes.research.results import select
-from limes.research.table import Cell, Column, Goal, Table
+from limes.research.results import Cell, Column, Goal, Table, select
 
 # Words in names of shares, which are at most 1.
 SHARE_WORDS = ("share", "agreement", "recall", "coverage", "quantile", "probability")

@@ -15,8 +15,7 @@ from limes.research.fit_constants import (
     constants_part,
     constants_text,
 )
-from limes.research.results import select
-from limes.research.table import Cell, Column, Goal, Table, mean_of, yes_or_no
+from limes.research.results import Cell, Column, Goal, Table, mean_of, select, yes_or_no
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

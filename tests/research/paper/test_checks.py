@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from limes.research.paper.checks import check_claims, missing_trials
-from limes.research.paper.plan import TrialRow
-from limes.research.paper.published import DATASETS
+from limes.research.paper.plan import DATASETS, TrialRow
 from limes.research.results import latest, read_rows
 from tests.research.paper.cases import BASE, borders, row, whole
 

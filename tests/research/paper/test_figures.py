@@ -5,9 +5,8 @@ import pytest
 
 from limes.research.paper import run as running
 from limes.research.paper.figures import FigurePoint, by_setting, saturation, support_law
-from limes.research.paper.methods import load_paper_problem
 from limes.research.paper.plan import Trial
-from limes.research.paper.run import find_points, run_trial
+from limes.research.paper.run import find_points, load_paper_problem, run_trial
 from limes.research.results import read_rows, write_rows
 from limes.timing import Timing
 from tests.research.paper.cases import BASE, borders, row, searched, whole

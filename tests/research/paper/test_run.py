@@ -3,9 +3,8 @@
 import pytest
 
 from limes.research.paper import run as running
-from limes.research.paper.methods import load_paper_problem
 from limes.research.paper.plan import Step, Trial, TrialRow
-from limes.research.paper.run import pending_steps, run_plan, run_trial
+from limes.research.paper.run import load_paper_problem, pending_steps, run_plan, run_trial
 from limes.research.results import read_rows
 
 LINEAR = [Trial("results", "sample_classes", "linear", None, seed, seed) for seed in range(3)]

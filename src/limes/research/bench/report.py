@@ -9,7 +9,7 @@ import numpy as np
 
 from limes.plotting import new_figure
 from limes.research.bench.run import BenchmarkRow, latest_runs
-from limes.research.table import Cell, Column, Table
+from limes.research.results import Cell, Column, Table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,16 +6,19 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from limes.research.paper.figures import MIN_TRAINING, by_setting, saturation, support_law
-from limes.research.paper.plan import WHOLE, TrialRow, make_plan, match_method, mean_skill
-from limes.research.paper.published import (
+from limes.research.paper.plan import (
     DATASETS,
+    WHOLE,
+    TrialRow,
     find_printed,
+    make_plan,
+    match_method,
+    mean_skill,
     printed_number,
     printed_spread,
     printed_verdict,
 )
-from limes.research.results import select
-from limes.research.table import Spread, spread_of
+from limes.research.results import Spread, select, spread_of
 
 # Largest differences from the paper: relative for support vectors, absolute for skill.
 SUPPORT_TOLERANCE = 0.02

@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from limes.plotting import COLOURS, new_figure
-from limes.research.paper.plan import WHOLE, TrialRow
-from limes.research.paper.published import DATASETS
-from limes.research.results import select
-from limes.research.table import Spread, spread_of
+from limes.research.paper.plan import DATASETS, WHOLE, TrialRow
+from limes.research.results import Spread, select, spread_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -1,29 +1,343 @@
-"""Run trials, one row each."""
+"""The paper's methods on a dataset, run as trials, one row each."""
 
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.svm import SVC
 
 from limes._typing import Labels
-from limes.classifier import accelerate
-from limes.datasets import SampleClassesClassifier
+from limes.agf import AGFClassifier
+from limes.classifier import BordersClassifier, accelerate
+from limes.datasets import SampleClassesClassifier, list_datasets, parameters, sample_classes
+from limes.libsvm.training import liblinear_classifier
 from limes.plotting import border_points
+from limes.research.bench.methods import svc
 from limes.research.paper.figures import FigurePoint
-from limes.research.paper.methods import (
-    METHODS,
-    PAPER_MODE,
-    MethodResult,
-    PaperProblem,
-    load_paper_problem,
+from limes.research.paper.plan import (
+    SAMPLE_CLASSES,
+    SAMPLE_TEST,
+    SAMPLE_TRAIN,
+    UNFINISHED,
+    Step,
+    Trial,
+    TrialRow,
 )
-from limes.research.paper.plan import SAMPLE_CLASSES, SAMPLE_TRAIN, Step, Trial, TrialRow
+from limes.research.problems import Problem, load_problem
 from limes.research.processor_time import limit_threads, time_alone
 from limes.research.results import append_rows, check_writable, latest, read_rows
 from limes.scores import accuracy_score, agreement, uncertainty_coefficient
+from limes.sources.base import SourceContext, as_source
+from limes.sources.svm import svm_from_sklearn
+from limes.subsample import subsample_rows
 from limes.versions import computer, package_versions
+
+# The paper does not print how its SVM for the sample classes was trained. With these, on
+# standardised rows, it has the printed number of support vectors.
+SAMPLE_C, SAMPLE_GAMMA = 20.0, 0.2
+SAMPLE_BORDERS = 100
+SAMPLE_LINEAR_TYPE = 2
+# Test rows are drawn with seeds that no training rows have.
+TEST_SEED = 1_000_000
+# Nearest training rows that count in AGF: all of them take minutes on humidity, and give the same
+# labels but for a few.
+AGF_NEIGHBORS = 100
+# Everything as in the paper: a map for each pair of classes, points between random rows of the
+# two, only the nearest one evaluated, the border where the probabilities are equal.
+PAPER_MODE: dict[str, Any] = {
+    "scheme": "pairwise",
+    "placement": "random",
+    "blend": 1,
+    "refine": False,
+    "border": "probability",
+}
+# Datasets whose smallest class would vanish from a small fraction.
+UNEVEN = ("shuttle",)
+
+
+@dataclass(frozen=True, eq=False)
+class PaperProblem(Problem):
+    """Rows and labels, with the sources that several methods share, trained when first used."""
+
+    # Whether only some rows of the dataset are available.
+    is_partial: bool = False
+
+    @cached_property
+    def svm(self) -> "TrainedSource":
+        """The SVM on all training rows."""
+        return train_svm(self, np.arange(len(self.y_train)))
+
+    @cached_property
+    def agf(self) -> "TrainedSource":
+        """The AGF classifier on standardised rows."""
+        start = time.process_time()
+        model = AGFClassifier(n_neighbors=min(AGF_NEIGHBORS, len(self.y_train)))
+        model.fit(self.train_rows(np.float64), self.y_train)
+        seconds = time.process_time() - start
+        return TrainedSource(model, model.predict(self.test_rows(np.float64)), seconds, self.scaler)
+
+
+@dataclass(frozen=True, eq=False)
+class TrainedSource:
+    """A source, its predictions for the test rows, and the seconds of its training."""
+
+    model: Any
+    labels: Labels
+    seconds: float
+    scaler: Pipeline
+
+    @property
+    def pipeline(self) -> Pipeline:
+        """The same for raw rows."""
+        return make_pipeline(self.scaler, self.model)
+
+
+@dataclass(frozen=True, eq=False)
+class MethodResult:
+    """What a method returns."""
+
+    # From rows to labels: this is timed.
+    predict: Callable[[Any], Any]
+    # Shape (n_test, n_features). The test rows in the form that the method takes.
+    rows: NDArray[Any]
+    # Time of the fit.
+    train_seconds: float
+    # Training rows.
+    n_train: int
+    # Shape (n_test,). Its predictions, if they are not those of `predict`.
+    labels: Labels | None = None
+    # Shape (n_test,). Predictions of the source, if there is one.
+    source_labels: Labels | None = None
+    # The same SVM summed in limes' core.
+    predict_in_core: Callable[[Any], Any] | None = None
+    n_support: int | None = None
+    n_borders: int | None = None
+    # Description of the model.
+    model: str = ""
+
+
+Method = Callable[[PaperProblem, Trial], MethodResult]
+
+
+def load_paper_problem(
+    dataset: str, *, split: int = 0, n_train: int = SAMPLE_TRAIN
+) -> PaperProblem:
+    """Load a dataset, or draw the sample classes.
+
+    Examples
+    --------
+    >>> load_paper_problem("sample_classes", n_train=300).X_train.shape
+    (300, 2)
+    """
+    if dataset != SAMPLE_CLASSES:
+        problem = load_problem(dataset, seed=split)
+        values = {field.name: getattr(problem, field.name) for field in fields(problem)}
+        return PaperProblem(**values, is_partial=_is_partial(dataset))
+    X, y = sample_classes(n_train, random_state=split)
+    X_test, y_test = sample_classes(SAMPLE_TEST, random_state=split + TEST_SEED)
+    return PaperProblem(dataset, X, y, X_test, y_test, SAMPLE_C, SAMPLE_GAMMA, split)
+
+
+@cache
+def _is_partial(dataset: str) -> bool:
+    """Return whether only a part of a dataset is available on this computer."""
+    return any(entry.is_partial for entry in list_datasets() if entry.name == dataset)
+
+
+def train_svm(problem: Problem, row_index: NDArray[np.intp]) -> TrainedSource:
+    """Train an SVM on the chosen training rows."""
+    rows, labels = problem.train_rows(np.float64)[row_index], problem.y_train[row_index]
+    start = time.process_time()
+    model = svc(problem).fit(rows, labels)
+    seconds = time.process_time() - start
+    # Summed in the core, LIBSVM's model gives the same labels in a fraction of the time.
+    test_labels = core_predictor(model)(problem.test_rows(np.float64))
+    return TrainedSource(model, test_labels, seconds, problem.scaler)
+
+
+def core_predictor(model: SVC) -> Callable[[NDArray[np.float64]], Labels]:
+    """Return a function that gives the labels of an SVM, summed in limes' core."""
+    trained_svm = svm_from_sklearn(model)
+
+    def predict(X: NDArray[np.float64]) -> Labels:
+        return model.classes_[trained_svm.predict_index(X)]
+
+    return predict
+
+
+def label_by_probability(
+    model: SVC, problem: Problem, row_index: NDArray[np.intp], *, seed: int
+) -> Labels:
+    """Give each test row the most probable class, as ``svm-predict -b 1`` does.
+
+    The sigmoids are fitted on five folds of the SVM's training rows, which are given by index.
+    """
+    class_index = np.searchsorted(model.classes_, problem.y_train[row_index])
+    rows = problem.train_rows(np.float64)[row_index]
+    source = as_source(model, SourceContext(rows, class_index, True, np.random.default_rng(seed)))
+    return model.classes_[source.predict_index(problem.test_rows(np.float64))]
+
+
+def linear(problem: PaperProblem, trial: Trial) -> MethodResult:
+    """Train the linear classifier of the paper's table 2."""
+    linear_type = SAMPLE_LINEAR_TYPE
+    if problem.name != SAMPLE_CLASSES:
+        linear_type = parameters(problem.name).linear_type
+    rows = problem.train_rows(np.float64)
+    model = liblinear_classifier(linear_type, random_state=trial.seed)
+    start = time.process_time()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", ConvergenceWarning)
+        model.fit(rows, problem.y_train)
+    seconds = time.process_time() - start
+    # LIBLINEAR's program stops there too: the row records it.
+    detail = f"LIBLINEAR type {linear_type}{UNFINISHED if caught else ''}"
+    test_rows = problem.test_rows(np.float64)
+    return MethodResult(model.predict, test_rows, seconds, len(rows), model=detail)
+
+
+def svm(problem: PaperProblem, trial: Trial) -> MethodResult:
+    """Return the SVM on all training rows."""
+    return _svm_result(problem, problem.svm, len(problem.y_train))
+
+
+def svm_probability(problem: PaperProblem, trial: Trial) -> MethodResult:
+    """Return the same SVM, predicting by its probabilities, as the paper seems to have done."""
+    every_row = np.arange(len(problem.y_train))
+    labels = label_by_probability(problem.svm.model, problem, every_row, seed=trial.seed)
+    return replace(svm(problem, trial), labels=labels, source_labels=problem.svm.labels)
+
+
+def subsampled(problem: PaperProblem, trial: Trial) -> MethodResult:
+    """Train an SVM on a fraction of the rows, the trial's setting.
+
+    It predicts by its probabilities: on few rows of uneven classes that is far better. LIBSVM's
+    votes are timed, which are less work.
+    """
+    fraction = trial.setting
+    assert fraction is not None
+    how = "power" if problem.name in UNEVEN else "proportional"
+    row_index = subsample_rows(problem.y_train, fraction, method=how, random_state=trial.seed)
+    trained = train_svm(problem, row_index)
+    labels = label_by_probability(trained.model, problem, row_index, seed=trial.seed)
+    return replace(_svm_result(problem, trained, len(row_index)), labels=labels)
+
+
+def borders(problem: PaperProblem, trial: Trial) -> MethodResult:
+    """Find the borders of the SVM as the paper does."""
+    return _accelerated(problem, problem.svm, trial, **_paper_mode(problem, trial))
+
+
+def limes(problem: PaperProblem, trial: Trial) -> MethodResult:
+    """Accelerate the SVM with limes' default settings."""
+    return _accelerated(problem, problem.svm, trial)
+
+
+def true_borders(problem: PaperProblem, trial: Trial) -> MethodResult:
+    """Find the borders of the sample classes from their definition, as the paper does."""
+    model = SampleClassesClassifier()
+    labels = model.predict(problem.X_test)
+    return _borders_of(problem, trial, model, labels, **_paper_mode(problem, trial))
+
+
+def agf(problem: PaperProblem, trial: Trial) -> MethodResult:
+    """Return the AGF classifier."""
+    trained = problem.agf
+    return MethodResult(
+        trained.model.predict,
+        problem.test_rows(np.float64),
+        trained.seconds,
+        len(problem.y_train),
+        trained.labels,
+        model=f"W = {trained.model.total_weight_:g}, {trained.model.n_neighbors} neighbours",
+    )
+
+
+def agf_borders(problem: PaperProblem, trial: Trial) -> MethodResult:
+    """Find the borders of the AGF classifier as the paper does."""
+    return _accelerated(problem, problem.agf, trial, **_paper_mode(problem, trial))
+
+
+def agf_limes(problem: PaperProblem, trial: Trial) -> MethodResult:
+    """Accelerate the AGF classifier with limes' default settings."""
+    return _accelerated(problem, problem.agf, trial)
+
+
+METHODS: dict[str, Method] = {
+    "linear": linear,
+    "svm": svm,
+    "svm-probability": svm_probability,
+    "borders": borders,
+    "limes": limes,
+    "subsampled": subsampled,
+    "true-borders": true_borders,
+    "agf": agf,
+    "agf-borders": agf_borders,
+    "agf-limes": agf_limes,
+}
+
+
+def _svm_result(problem: PaperProblem, trained: TrainedSource, n_train: int) -> MethodResult:
+    """Return the result of an SVM: LIBSVM's own predictions are timed."""
+    return MethodResult(
+        trained.model.predict,
+        problem.test_rows(np.float64),
+        trained.seconds,
+        n_train,
+        trained.labels,
+        predict_in_core=core_predictor(trained.model),
+        n_support=len(trained.model.support_),
+    )
+
+
+def _paper_mode(problem: PaperProblem, trial: Trial) -> dict[str, Any]:
+    """Return the paper's settings, with its number of points unless the trial varies it."""
+    if trial.setting is not None:
+        return {**PAPER_MODE, "n_borders": int(trial.setting)}
+    if problem.name == SAMPLE_CLASSES:
+        return {**PAPER_MODE, "n_borders": SAMPLE_BORDERS}
+    return {**PAPER_MODE, "n_borders": parameters(problem.name).n_borders}
+
+
+def _accelerated(
+    problem: PaperProblem, source: TrainedSource, trial: Trial, **options: Any
+) -> MethodResult:
+    """Accelerate a trained source."""
+    return _borders_of(problem, trial, source.pipeline, source.labels, **options)
+
+
+def _borders_of(
+    problem: PaperProblem, trial: Trial, source: Any, source_labels: Labels, **options: Any
+) -> MethodResult:
+    """Accelerate a classifier of raw rows."""
+    # In the paper the sigmoid of a pair is fitted with the true labels, as LIBSVM does it.
+    labels = problem.y_train if options else None
+    start = time.process_time()
+    fast = accelerate(source, problem.X_train, labels, random_state=trial.seed, **options)
+    seconds = time.process_time() - start
+    return MethodResult(
+        fast.predict,
+        problem.X_test.astype(np.float32),
+        seconds,
+        len(problem.y_train),
+        source_labels=source_labels,
+        n_borders=fast.n_borders_,
+        model=_model_words(fast),
+    )
+
+
+def _model_words(fast: BordersClassifier) -> str:
+    """Return the scheme of a fast model and its cost."""
+    return f"{fast.scheme_.name}, {fast.cost_:.0f} multiply-adds per row"
+
 
 # As many rows as the paper shows, and "several hundred" border points.
 N_ROWS = 300
