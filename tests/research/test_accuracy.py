@@ -81,6 +81,33 @@ def test_what_is_measured_is_not_measured_again(measured, monkeypatch):
     assert "| moons | 1 | " in (measured / "accuracy.md").read_text()
 
 
+def test_rows_are_measured_anew_on_demand(tmp_path, monkeypatch):
+    calls = []
+
+    def measure(name, seed):
+        calls.append((name, seed))
+        return replace(ROW, dataset=name, seed=seed)
+
+    monkeypatch.setattr(accuracy, "measure", measure)
+    main(["sat", "heart", "-o", str(tmp_path)])
+    main(["sat", "-o", str(tmp_path)])
+    assert len(calls) == 6
+    main(["sat", "--anew", "-o", str(tmp_path)])
+    assert calls[6:] == [("sat", seed) for seed in range(3)]
+    assert len(read_rows(tmp_path / "accuracy" / "rows.csv", AccuracyRow)) == 6
+
+
+def test_several_processes_measure_the_same_rows(tmp_path, monkeypatch):
+    monkeypatch.setitem(accuracy.MORE_SEEDS, "wine", range(2))
+    rows = {}
+    for jobs in ("1", "2"):
+        main(["wine", "--jobs", jobs, "-o", str(tmp_path / jobs)])
+        found = read_rows(tmp_path / jobs / "accuracy" / "rows.csv", AccuracyRow)
+        without_times = [replace(row, source_seconds=0.0, fit_seconds=0.0) for row in found]
+        rows[jobs] = sorted(without_times, key=lambda row: row.seed)
+    assert rows["1"] == rows["2"]
+
+
 def test_the_page_of_this_repository_is_that_of_its_rows():
     rows = read_rows(DOCS / "accuracy" / "rows.csv", AccuracyRow)
     assert (DOCS / "accuracy.md").read_text() == make_page(rows)

@@ -117,15 +117,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Measure what is missing, then write the page and the figures."""
     args = _parser().parse_args(arguments)
     folder, failed = args.output / "fit", []
+    if args.anew == BEFORE and args.before is None:
+        raise SystemExit("--anew before needs --before, got none.")
     names = [] if args.draw else [name for name in PARTS if name in (args.only or PARTS)]
     for part in (PARTS[name] for name in names if args.anew):
-        _drop_rows(args, part)
+        path = folder / part.file
+        rows = read_rows(path, part.row_type)
+        write_rows(path, part.row_type, [row for row in rows if not is_dropped(args, part, row)])
     for name in names:
         failed += measure_missing(args, name)
-    rows = Rows(*(read_rows(folder / part.file, part.row_type) for part in PARTS.values()))
-    save_figures(rows, folder)
+    all_rows = Rows(*(read_rows(folder / part.file, part.row_type) for part in PARTS.values()))
+    save_figures(all_rows, folder)
     args.output.mkdir(parents=True, exist_ok=True)
-    page = make_page(rows, [entry.name for entry in list_datasets()])
+    page = make_page(all_rows, [entry.name for entry in list_datasets()])
     (args.output / "fit.md").write_text(page, "utf-8")
     if failed:
         raise SystemExit(f"failed, and measured by the next run: {'; '.join(failed)}")
@@ -167,17 +171,17 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _drop_rows(args: argparse.Namespace, part: Part) -> None:
-    """Drop the rows that are to be measured anew; those without a version are of this one."""
-    path = args.output / "fit" / part.file
-    versions = (BEFORE, AFTER) if args.anew == "both" else (args.anew,)
-    kept = [
-        row
-        for row in read_rows(path, part.row_type)
-        if getattr(row, "version", AFTER) not in versions
-        or (args.cases and part.key(row)[0] not in args.cases)
-    ]
-    write_rows(path, part.row_type, kept)
+def is_dropped(args: argparse.Namespace, part: Part, row: Any) -> bool:
+    """Return whether a row is to be measured anew; those without a version are of this one."""
+    if args.cases and part.key(row)[0] not in args.cases:
+        return False
+    if isinstance(row, TrainerRow):
+        # Both versions are in one row.
+        return args.before is not None
+    if isinstance(row, FitRow) and row.seed not in args.seeds:
+        return False
+    version = getattr(row, "version", AFTER)
+    return version in _given_versions(args) and args.anew in (version, "both")
 
 
 def measure_missing(args: argparse.Namespace, name: str) -> list[str]:

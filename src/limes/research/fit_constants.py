@@ -20,12 +20,13 @@ CONSTANTS_TEXT = """
 
 {goals}
 
-A constant is on the default path if a fit of one of these datasets reads it: {datasets}. Each was
-halved and doubled: seconds and cost as ratios (geometric mean of the datasets), agreement as a
-difference (mean). *Same* is the number of datasets on which the model is the same, bit for bit.
-*Noise* is what two seeds differ by: {n_errors} standard deviations of such a mean, from {n_seeds}
-seeds of the defaults; it is {noise}. Whole numbers are rounded, shares are at most 1; a constant of
-1 is not halved.
+A constant is on the default path if a fit of one of the datasets below reads it. Each was halved
+and doubled: seconds and cost as ratios (geometric mean of the datasets), agreement as a difference
+(mean). *Same* is the number of datasets on which the model is the same, bit for bit. Whole numbers
+are rounded, shares are at most 1; a constant of 1 is not halved.
+
+- Datasets: {datasets}.
+- Noise, {n_errors} standard deviations of such a mean from {n_seeds} seeds: {noise}.
 """
 
 
