@@ -126,6 +126,21 @@ public:
         return classifier_.label(read, copied.data(), size, to, count);
     }
 
+    // `out` is a float64 array of shape (n_rows, n_classes).
+    ptrdiff_t probabilities(nb::handle X, nb::handle out, ptrdiff_t n_threads) const {
+        const ArrayView rows(X, "X"), place(out, "out", true);
+        const Rows read = read_rows(rows, n_features());
+        const size_t count = read_threads(n_threads);
+        place.require_type(place.is_double(), "float64");
+        place.require_shape({read.count, n_classes()});
+        place.require_contiguous();
+        double* to = static_cast<double*>(place.data());
+        const nb::gil_scoped_release release;
+        return classifier_.probabilities(read, to, count);
+    }
+
+    bool has_probabilities() const { return classifier_.has_probabilities(); }
+
     ptrdiff_t first_out_of_range(nb::handle X) const {
         const ArrayView view(X, "X");
         const Rows rows = read_rows(view, n_features());
@@ -279,9 +294,12 @@ void bind_classifier(nb::module_& m) {
              "tie_breaker"_a.none(), "exact"_a.none() = nb::none(), "fallback_margin"_a = 0.0)
         .def("label", &BoundClassifier::label, "X"_a.none(), "table"_a.none(), "out"_a.none(),
              "n_threads"_a)
+        .def("probabilities", &BoundClassifier::probabilities, "X"_a.none(), "out"_a.none(),
+             "n_threads"_a)
         .def("first_out_of_range", &BoundClassifier::first_out_of_range, "X"_a.none())
         .def_prop_ro("n_features", &BoundClassifier::n_features)
         .def_prop_ro("n_classes", &BoundClassifier::n_classes)
+        .def_prop_ro("has_probabilities", &BoundClassifier::has_probabilities)
         .def_prop_ro("max_exponent", &BoundClassifier::max_exponent);
     nb::class_<Predictor>(m, "Predictor")
         .def(nb::init<nb::object, nb::object>(), "classifier"_a.none(), "labels"_a.none())

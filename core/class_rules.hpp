@@ -8,6 +8,8 @@
 #include <cstring>
 #include <vector>
 
+#include "types.hpp"
+
 namespace limes {
 
 inline size_t count_pairs(size_t n_classes) { return n_classes * (n_classes - 1) / 2; }
@@ -40,6 +42,29 @@ int32_t argmax(const Real* values, size_t n) {
     size_t best = 0;
     for (size_t c = 1; c < n; ++c) best = values[c] > values[best] ? c : best;
     return int32_t(best);
+}
+
+// Change the probabilities of a row as little as possible so that the winner has the largest: it
+// and the classes above it get their mean. `order` is overwritten.
+inline void move_largest(double* probabilities, size_t n, size_t winner,
+                         std::vector<size_t>& order) {
+    if (size_t(argmax(probabilities, n)) == winner) return;
+    order.clear();
+    for (size_t c = 0; c < n; ++c)
+        if (c != winner && probabilities[c] > probabilities[winner]) order.push_back(c);
+    std::sort(order.begin(), order.end(),
+              [&](size_t a, size_t b) { return probabilities[a] > probabilities[b]; });
+    double sum = probabilities[winner], level = sum;
+    size_t n_above = 0;
+    while (n_above < order.size() && probabilities[order[n_above]] > level) {
+        sum += probabilities[order[n_above++]];
+        level = sum / double(n_above + 1);
+    }
+    for (size_t i = 0; i < n_above; ++i) probabilities[order[i]] = level;
+    probabilities[winner] = level * (1 + winner_margin);
+    sum = 0;
+    for (size_t c = 0; c < n; ++c) sum += probabilities[c];
+    for (size_t c = 0; c < n; ++c) probabilities[c] /= sum;
 }
 
 // The number of a pair of classes, i < j, in the order (0, 1), (0, 2) ... (1, 2) ...

@@ -57,6 +57,31 @@ public:
         }
     }
 
+    // The probabilities of at most max_rows rows by the maps alone: out[row][class].
+    void probabilities(const Rows& rows, double* out) {
+        const size_t n_values = maps_.model().n_values;
+        if (!probability_workspace_) {
+            constexpr size_t max_lanes = 8;
+            probability_workspace_ = std::make_unique<Aligned<double>>(n_values * max_lanes);
+            values_.resize(max_rows_ * n_values);
+        }
+        run(maps_, *workspace_,
+            {nullptr, rows, Task::decide, 0, nullptr, 0, values_.data(), nullptr});
+        maps_.kernel().probabilities(values_.data(), n_values, rows.count,
+                                     rule_.kind == Rule::Kind::highest,
+                                     probability_workspace_->get(), out);
+    }
+
+    // Leave the ambiguous ones of the rows whose probabilities were computed last to the exact
+    // sums; the others have the class -1.
+    void queue_ambiguous_rows(const Rows& rows, int32_t* classes) {
+        for (size_t r = 0; r < rows.count; ++r) {
+            classes[r] = -1;
+            if (is_ambiguous(values_.data() + r * maps_.model().n_values))
+                queue(rows, r, classes + r);
+        }
+    }
+
     // Leave a row to the exact sums.
     void queue(const Rows& rows, size_t row, int32_t* place) {
         const size_t n = maps_.model().n_features;
@@ -80,27 +105,32 @@ public:
     }
 
 private:
-    // The class of the values of one map, and whether their margin is below that of the fallback.
+    // The class of the values of one map; rows whose margin is below that of the fallback are left
+    // to the exact sums.
     void classify_or_queue(const Rows& rows, int32_t* classes) {
+        for (size_t r = 0; r < rows.count; ++r)
+            if (is_ambiguous(values_.data() + r * maps_.model().n_values, classes + r))
+                queue(rows, r, classes + r);
+    }
+
+    // Whether the margin of the values of one map is below that of the fallback; with their class.
+    bool is_ambiguous(const Real* values, int32_t* class_index = nullptr) const {
         const size_t n = maps_.model().n_values;
-        for (size_t r = 0; r < rows.count; ++r) {
-            const Real* values = values_.data() + r * n;
-            Real margin = std::abs(2 * values[0]);
-            classes[r] = values[0] > 0;
-            if (n > 1) {
-                // Both in one pass; a NaN makes the margin zero.
-                Real best = values[0], second = -std::numeric_limits<Real>::infinity();
-                int32_t index = 0;
-                for (size_t c = 1; c < n; ++c) {
-                    second = std::max(second, std::min(best, values[c]));
-                    index = values[c] > best ? int32_t(c) : index;
-                    best = std::max(best, values[c]);
-                }
-                classes[r] = index;
-                margin = best - second;
+        Real margin = std::abs(2 * values[0]);
+        int32_t index = values[0] > 0;
+        if (n > 1) {
+            // Both in one pass; a NaN makes the margin zero.
+            Real best = values[0], second = -std::numeric_limits<Real>::infinity();
+            index = 0;
+            for (size_t c = 1; c < n; ++c) {
+                second = std::max(second, std::min(best, values[c]));
+                index = values[c] > best ? int32_t(c) : index;
+                best = std::max(best, values[c]);
             }
-            if (!(margin >= fallback_margin_)) queue(rows, r, classes + r);
+            margin = best - second;
         }
+        if (class_index) *class_index = index;
+        return !(margin >= fallback_margin_);
     }
 
     Task task() const {
@@ -213,6 +243,7 @@ private:
     std::vector<int32_t*> places_;  // where their classes go
     std::vector<int32_t> queued_classes_;
     std::unique_ptr<Aligned<Real>> workspace_, pair_workspace_;
+    std::unique_ptr<Aligned<double>> probability_workspace_;
     std::vector<Real> values_, pair_values_;
     std::vector<char> gathered_;  // ambiguous rows
     std::vector<int32_t> pair_numbers_, selected_;
@@ -362,14 +393,15 @@ ThreadClassifier<Real> Classifier::thread_classifier(size_t max_rows) const {
                                   rule_, tie_breaker_, exact_, fallback_margin_, max_rows);
 }
 
-// Rows that are checked, evaluated and labelled while they are in the second-level cache. Where rows
-// select maps, larger chunks pay, since more rows select the same map; where some are left to exact
-// sums, which take them by the tile, somewhat larger ones do.
+// Rows that are checked, evaluated and labelled while they are in the second-level cache. Where
+// rows select maps, larger chunks pay, since more rows select the same map; where some are left to
+// exact sums, which take them by the tile, somewhat larger ones do.
 size_t Classifier::chunk_rows(size_t row_bytes, size_t number_bytes) const {
     const bool selects = rule_.kind == Rule::Kind::tree || rule_.kind == Rule::Kind::shortlist;
     const size_t max_bytes = selects ? 1 << 20 : exact_ ? 1 << 18 : 1 << 17;
     const size_t fit = max_bytes / std::max(row_bytes, number_bytes * maps_->n_values());
-    return std::min(std::max(fit, size_t(240)), size_t(selects || exact_ ? 8160 : 4080)) / 240 * 240;
+    return std::min(std::max(fit, size_t(240)), size_t(selects || exact_ ? 8160 : 4080)) / 240 *
+           240;
 }
 
 template <class Real>
@@ -383,34 +415,35 @@ void Classifier::classify_out_of_range(const Rows& row, ThreadClassifier<Real>& 
     is_finite = scaled.largest_magnitude <= double(std::numeric_limits<Real>::max());
 }
 
-template <class Real>
-void Classifier::run_chunk(const Rows& rows, size_t first, size_t last,
-                           ThreadClassifier<Real>& thread, int32_t* classes,
-                           std::atomic<size_t>& first_not_finite) const {
+// Call in_range(first, n) for rows without a number out of range, and is_finite = out_of_range(row)
+// for each of the others.
+template <class InRange, class OutOfRange>
+void Classifier::split_by_range(const Rows& rows, size_t first, size_t last,
+                                std::atomic<size_t>& first_not_finite, const InRange& in_range,
+                                const OutOfRange& out_of_range) const {
     while (first < last) {
         const size_t stop =
             maps_->level().predict.first_out_of_range(rows, n_features(), first, last, limit_);
-        if (stop > first) thread.classify(slice_rows(rows, first, stop - first), classes);
-        classes += stop - first;
+        if (stop > first) in_range(first, stop - first);
         first = stop;
         if (stop == last) return;
-        bool is_finite;
-        classify_out_of_range(slice_rows(rows, first, 1), thread, classes++, is_finite);
+        const bool is_finite = out_of_range(first);
         for (size_t known = first_not_finite; !is_finite && first < known;)
             if (first_not_finite.compare_exchange_weak(known, first)) break;
         ++first;
     }
 }
 
-template <class Real>
-ptrdiff_t Classifier::run(const Rows& rows, const char* table, size_t size, char* out,
-                          size_t n_threads) const {
+// Call work(thread classifier, classes, first, last, first_not_finite) for chunks of rows;
+// `classes` is memory for those of a chunk. Returns the first row that is not finite, or -1.
+template <class Real, class Work>
+ptrdiff_t Classifier::run_in_chunks(const Rows& rows, size_t n_threads, double work_per_row,
+                                    const Work& work) const {
     if (rows.count == 0) return -1;
     const size_t row_bytes = n_features() * (rows.is_double ? sizeof(double) : sizeof(float));
-    // Checking and labelling a row costs as much as some multiply-adds.
-    double work = work_per_row(maps_->packed(Real()).model()) + 16;
-    if (exact_) work += 0.05 * exact_->work_per_row();  // a few rows are left to them
-    n_threads = worthwhile_threads(double(rows.count) * work, std::min(n_threads, rows.count));
+    if (exact_) work_per_row += 0.05 * exact_->work_per_row();  // a few rows are left to them
+    n_threads =
+        worthwhile_threads(double(rows.count) * work_per_row, std::min(n_threads, rows.count));
     size_t chunk = std::min(chunk_rows(row_bytes, sizeof(Real)), rows.count);
     // Several chunks per thread, so that a thread that starts late does not delay the others.
     if (n_threads > 1) chunk = std::min(chunk, (rows.count / (4 * n_threads) / 240 + 1) * 240);
@@ -419,11 +452,86 @@ ptrdiff_t Classifier::run(const Rows& rows, const char* table, size_t size, char
     std::vector<std::vector<int32_t>> classes(n_threads, std::vector<int32_t>(chunk));
     std::atomic<size_t> first_not_finite{rows.count};
     run_chunks(rows.count, chunk, n_threads, [&](size_t number, size_t first, size_t last) {
-        run_chunk(rows, first, last, threads[number], classes[number].data(), first_not_finite);
-        threads[number].finish();
-        write_labels(classes[number].data(), last - first, table, size, out + first * size);
+        work(threads[number], classes[number].data(), first, last, first_not_finite);
     });
     return first_not_finite == rows.count ? -1 : ptrdiff_t(first_not_finite);
+}
+
+template <class Real>
+ptrdiff_t Classifier::run(const Rows& rows, const char* table, size_t size, char* out,
+                          size_t n_threads) const {
+    // Checking and labelling a row costs as much as some multiply-adds.
+    const double work = work_per_row(maps_->packed(Real()).model()) + 16;
+    return run_in_chunks<Real>(
+        rows, n_threads, work,
+        [&](ThreadClassifier<Real>& thread, int32_t* classes, size_t first, size_t last,
+            std::atomic<size_t>& first_not_finite) {
+            const auto in_range = [&](size_t start, size_t n) {
+                thread.classify(slice_rows(rows, start, n), classes + (start - first));
+            };
+            const auto out_of_range = [&](size_t row) {
+                bool is_finite;
+                classify_out_of_range(slice_rows(rows, row, 1), thread, classes + (row - first),
+                                      is_finite);
+                return is_finite;
+            };
+            split_by_range(rows, first, last, first_not_finite, in_range, out_of_range);
+            thread.finish();
+            write_labels(classes, last - first, table, size, out + first * size);
+        });
+}
+
+template <class Real>
+ptrdiff_t Classifier::run_probabilities(const Rows& rows, double* out, size_t n_threads) const {
+    const size_t n = n_classes();
+    // An exponential costs as much as some ten multiply-adds.
+    const double work = work_per_row(maps_->packed(Real()).model()) + 16 + 10 * double(n);
+    return run_in_chunks<Real>(
+        rows, n_threads, work,
+        [&](ThreadClassifier<Real>& thread, int32_t* classes, size_t first, size_t last,
+            std::atomic<size_t>& first_not_finite) {
+            const auto in_range = [&](size_t start, size_t count) {
+                const Rows some = slice_rows(rows, start, count);
+                thread.probabilities(some, out + start * n);
+                if (thread.has_fallback())
+                    thread.queue_ambiguous_rows(some, classes + (start - first));
+            };
+            const auto out_of_range = [&](size_t row) {
+                const Rows one = slice_rows(rows, row, 1);
+                const ScaledRow scaled(one, n_features(), max_exponent_);
+                double* place = out + row * n;
+                classes[row - first] = -1;
+                std::fill(place, place + n, std::numeric_limits<double>::quiet_NaN());
+                if (!std::isfinite(scaled.largest_magnitude)) return false;
+                thread.probabilities(scaled.row(), place);
+                if (thread.has_fallback()) thread.queue(one, 0, classes + (row - first));
+                return thread.has_fallback() ||
+                       scaled.largest_magnitude <= double(std::numeric_limits<Real>::max());
+            };
+            split_by_range(rows, first, last, first_not_finite, in_range, out_of_range);
+            if (!thread.has_fallback()) return;
+            thread.finish();
+            std::vector<size_t> order;
+            for (size_t r = first; r < last; ++r)
+                if (classes[r - first] >= 0)
+                    move_largest(out + r * n, n, size_t(classes[r - first]), order);
+        });
+}
+
+bool Classifier::has_probabilities() const {
+    if (!maps_) return false;
+    if (rule_.kind == Rule::Kind::highest) return maps_->n_values() > 1;
+    const bool has_votes =
+        maps_->visit([](const auto& maps) { return maps.model().n_classes > 0; });
+    return rule_.kind == Rule::Kind::direct && maps_->n_maps() == 1 && !has_votes;
+}
+
+ptrdiff_t Classifier::probabilities(const Rows& rows, double* out, size_t n_threads) const {
+    if (!has_probabilities())
+        throw std::invalid_argument(
+            "probabilities need a single map, or the rule 'highest' with a map for each class");
+    return maps_->is_double() ? run_probabilities<double>(rows, out, n_threads)
+                              : run_probabilities<float>(rows, out, n_threads);
 }
 
 // By exact sums alone.

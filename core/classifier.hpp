@@ -43,6 +43,12 @@ public:
     // the maps (with exact sums: in that of the row), or -1.
     ptrdiff_t label(const Rows& rows, const char* table, size_t size, char* out,
                     size_t n_threads) const;
+    // Whether the values of a row are logits or odds of all classes, so that `probabilities`
+    // exists: a single map, or one for each class.
+    bool has_probabilities() const;
+    // Write the probability of each class: out[row][class]; the largest is that of the label. A row
+    // with a NaN or an infinity has NaN. Returns what `label` returns.
+    ptrdiff_t probabilities(const Rows& rows, double* out, size_t n_threads) const;
     // The first row with a number above 2 to max_exponent or not finite, or -1.
     ptrdiff_t first_out_of_range(const Rows& rows) const;
     // The class of each row.
@@ -60,8 +66,14 @@ private:
     ptrdiff_t run(const Rows& rows, const char* table, size_t size, char* out,
                   size_t n_threads) const;
     template <class Real>
-    void run_chunk(const Rows& rows, size_t first, size_t last, ThreadClassifier<Real>& thread,
-                   int32_t* classes, std::atomic<size_t>& first_not_finite) const;
+    ptrdiff_t run_probabilities(const Rows& rows, double* out, size_t n_threads) const;
+    template <class Real, class Work>
+    ptrdiff_t run_in_chunks(const Rows& rows, size_t n_threads, double work_per_row,
+                            const Work& work) const;
+    template <class InRange, class OutOfRange>
+    void split_by_range(const Rows& rows, size_t first, size_t last,
+                        std::atomic<size_t>& first_not_finite, const InRange& in_range,
+                        const OutOfRange& out_of_range) const;
     template <class Real>
     void classify_out_of_range(const Rows& row, ThreadClassifier<Real>& thread,
                                int32_t* class_index, bool& is_finite) const;

@@ -1,6 +1,7 @@
 // Prediction kernel of one SIMD level.
 #include "map_values.hpp"
 #include "nearest.hpp"
+#include "probabilities.hpp"
 #include "row_tiles.hpp"
 #include "selected_maps.hpp"
 #include "simd.hpp"
@@ -140,7 +141,7 @@ size_t workspace_size(const PredictJob<Real>& job) {
 
 template <class Real>
 constexpr PredictKernel<Real> kernel = {
-    {lanes<Real>, tile_rows<Real>, block}, &workspace_size<Real>, &run<Real>};
+    {lanes<Real>, tile_rows<Real>, block}, &workspace_size<Real>, &run<Real>, &probabilities<Real>};
 
 }  // namespace
 

@@ -139,6 +139,9 @@ struct Model {
     int max_exponent;      // no sum overflows for rows of numbers up to 2 to this power
 };
 
+// Relative: added to the probability of the winner where it equals others, against rounding.
+constexpr double winner_margin = 1e-9;
+
 enum class Task { nearest, decide, decide_selected, classify, vote, descend };
 
 // One prediction request; each thread runs a range of its rows.
@@ -170,6 +173,12 @@ struct PredictKernel {
     // Size of a thread's workspace in Real; it must be aligned to 64 bytes.
     size_t (*workspace_size)(const PredictJob<Real>&);
     void (*run)(const PredictJob<Real>&, size_t first, size_t last, Real* workspace);
+    // out[row][class] from values[row][value]; the largest is that of the class of the values. One
+    // value is half the logarithm of the odds of the second of two classes, several are logits, or,
+    // with is_one_vs_rest, half the logarithm of the odds of each class against the best other. The
+    // workspace has n_values * lanes<double> numbers and is aligned to 64 bytes.
+    void (*probabilities)(const Real* values, size_t n_values, size_t n_rows, bool is_one_vs_rest,
+                          double* workspace, double* out);
 };
 
 struct PredictKernels {
@@ -319,9 +328,9 @@ enum class BaseShape { linear, envelope, diagonal, quadratic };
 
 struct CurvedInputs {
     BaseShape shape;
-    size_t n_terms;           // of v: n_features without directions
-    const float* center;      // [n_features]
-    const float* directions;  // [n_terms][n_features], or null
+    size_t n_terms;                           // of v: n_features without directions
+    const float* center;                      // [n_features]
+    const float* directions;                  // [n_terms][n_features], or null
     const float *means, *inverse_deviations;  // [input]
     float scale, decay;
 

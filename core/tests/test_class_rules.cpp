@@ -70,6 +70,20 @@ static void test_a_shortlist_has_the_classes_within_the_margin() {
     CHECK((select({7, 7, 7}, 0, 3) == Ints{0, 1, 2}));
 }
 
+static void test_the_winner_and_the_classes_above_it_share_their_mean() {
+    std::vector<size_t> order;
+    Doubles p = {0.5, 0.3, 0.2};
+    move_largest(p.data(), 3, 1, order);
+    CHECK(argmax(p.data(), 3) == 1);
+    for (size_t c = 0; c < 3; ++c) CHECK_CLOSE(p[c], (Doubles{0.4, 0.4, 0.2})[c], 1e-8);
+    p = {0.1, 0.6, 0.28, 0.02};  // the mean of 0.02 and 0.6 is above 0.28
+    move_largest(p.data(), 4, 3, order);
+    for (size_t c = 0; c < 4; ++c) CHECK_CLOSE(p[c], (Doubles{0.1, 0.31, 0.28, 0.31})[c], 1e-8);
+    const Doubles before = p;
+    move_largest(p.data(), 4, 3, order);
+    CHECK(p == before);
+}
+
 // ---- The classifier ----
 
 // Maps of a single point each: the values of map m are offsets[m] + slopes[m] x of one feature.
@@ -172,6 +186,35 @@ static void test_a_shortlist_is_decided_by_its_pairs() {
     CHECK((classify(Classifier(shared, &pairs, rule, {}), {0, 100}) == Ints{0, 2}));
 }
 
+static void test_probabilities_are_those_of_logits_and_odds() {
+    const double nan = std::numeric_limits<double>::quiet_NaN();
+    const Doubles numbers = {-1, 0, 0.5, nan, 1e300};
+    for (bool is_double : {false, true}) {
+        const double tolerance = is_double ? 1e-14 : 1e-7;
+        const Maps side = linear_maps({{1}}, {{0}}, {}, is_double);
+        const Classifier two(side, nullptr, Rule(), {});
+        Doubles out(10);
+        CHECK(two.probabilities(rows_of(numbers, 1), out.data(), 1) == 3);
+        for (size_t r = 0; r < 3; ++r) {
+            CHECK_CLOSE(out[2 * r + 1], 1 / (1 + std::exp(-2 * numbers[r])), tolerance);
+            CHECK_CLOSE(out[2 * r] + out[2 * r + 1], 1, 1e-15);
+        }
+        CHECK(std::isnan(out[6]) && out[9] == 1);
+        const Maps three = linear_maps({{0, 1, 2}}, {{0, 0, -1}}, {}, is_double);
+        const Classifier logits(three, nullptr, Rule(), {});
+        out.resize(15);
+        CHECK(logits.probabilities(rows_of(numbers, 1), out.data(), 1) == 3);
+        for (size_t r = 0; r < 3; ++r) {
+            const double x = numbers[r], sum = 1 + std::exp(x) + std::exp(2 * x - 1);
+            CHECK_CLOSE(out[3 * r], 1 / sum, tolerance);
+            CHECK_CLOSE(out[3 * r + 2], std::exp(2 * x - 1) / sum, tolerance);
+        }
+        CHECK(out[14] == 1);
+    }
+    const Maps maps = linear_maps({{1}, {1}, {1}}, {{-1}, {-2}, {-3}}, {0, 1, 0, 2, 1, 2});
+    CHECK(!Classifier(maps, nullptr, Rule(), {}).has_probabilities());
+}
+
 static void test_rows_out_of_range_are_classified_by_their_direction() {
     for (bool is_double : {false, true}) {
         const Maps maps = linear_maps({{1}}, {{-2}}, {}, is_double);
@@ -223,7 +266,9 @@ int main() {
     test_coupling_recovers_consistent_probabilities();
     test_coupling_reports_a_tie();
     test_a_shortlist_has_the_classes_within_the_margin();
+    test_the_winner_and_the_classes_above_it_share_their_mean();
     test_one_map_gives_the_class_of_its_highest_value();
+    test_probabilities_are_those_of_logits_and_odds();
     test_pairs_vote();
     test_coupled_pairs_ask_the_tie_breaker_only_in_a_tie();
     test_a_tree_descends_to_its_leaf();

@@ -34,6 +34,10 @@ def check_rule(classifier, X):
     predict_one, class_index = classifier.predictor(), classifier.classify(X).tolist()
     assert predict_one(X) == [predict_one(row) for row in X] == class_index
     assert classifier.classify(X, n_threads=2).tolist() == class_index
+    if classifier.has_probabilities:
+        probabilities = classifier.probabilities(X)[0]
+        assert probabilities.argmax(axis=1).tolist() == class_index
+        assert_array_equal(classifier.probabilities(X, n_threads=2)[0], probabilities)
     X[3, 1] = np.nan
     assert classifier.label(X, np.array(["a", "b", "c"]))[1] == 3
 

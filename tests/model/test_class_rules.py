@@ -2,6 +2,7 @@
 
 import datetime
 from collections import UserDict
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -9,7 +10,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from limes import BorderMap
+from limes.model.affine import AffineMap
 from limes.model.coupling import class_pairs
+from limes.model.curved_base import CurvedBase
 from limes.model.model import Model, scheme_index, scheme_labels, scheme_values
 from limes.model.schemes import (
     OneVsRestScheme,
@@ -119,6 +122,58 @@ def test_the_core_names_the_class_of_the_definition(rule):
 
 
 @pytest.mark.parametrize("rule", RULES)
+def test_the_core_has_the_probabilities_of_the_definition(rule):
+    for number in range(60):
+        rng = np.random.default_rng([2, number])
+        scheme = draw_scheme(rule, rng)
+        rows = draw_rows(scheme, rng, int(rng.integers(0, 200)))
+        values = scheme.values(rows)
+        found = probabilities_of(scheme, rows)
+        assert found.dtype == np.float64
+        assert found.shape == (len(rows), scheme.n_classes)
+        assert_allclose(found, scheme.probabilities(values), atol=1e-12)
+        assert_array_equal(found.argmax(axis=1), scheme.class_index(values))
+        assert_array_equal(
+            probabilities_of(scheme, np.asfortranarray(rows)[::-1]), found[::-1], strict=True
+        )
+
+
+@pytest.mark.parametrize("rule", ["two", "one-vs-rest", "shared"])
+def test_probabilities_of_maps_that_share_rows_are_computed_in_the_core(rule):
+    scheme = draw_scheme(rule, np.random.default_rng(0))
+    assert scheme.core_probabilities is scheme.classifier
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_neither_threads_nor_other_rows_change_a_probability(rule):
+    rng = np.random.default_rng(3)
+    scheme = draw_scheme(rule, rng)
+    rows = draw_rows(scheme, rng, 100_000 if rule in ("two", "shared") else 5000)
+    expected = scheme.predict_proba(rows)
+    assert_array_equal(scheme.predict_proba(rows, n_threads=3), expected)
+    assert_array_equal(scheme.predict_proba(rows[1000:1077]), expected[1000:1077])
+
+
+@pytest.mark.parametrize("n_outputs", [1, 2, 5])
+@pytest.mark.parametrize("shape", ["envelope", "diagonal", "quadratic"])
+def test_probabilities_of_a_curved_map_are_those_of_the_definition(shape, n_outputs):
+    rng = np.random.default_rng(8)
+    squares = {"envelope": None, "diagonal": (n_outputs, 3), "quadratic": (n_outputs, 6)}[shape]
+    curve = CurvedBase(
+        AffineMap.identity(3),
+        rng.normal(size=n_outputs),
+        rng.normal(size=(n_outputs, 3)),
+        None if squares is None else rng.normal(size=squares),
+    )
+    (flat,) = draw_maps(rng, 1, 3, n_outputs)
+    curved = (replace(flat, curve=curve),)
+    scheme = PairwiseScheme(curved, 2) if n_outputs == 1 else SharedScheme(curved, n_outputs)
+    rows = draw_rows(scheme, rng, 100)
+    expected = scheme.probabilities(scheme.values(rows))
+    assert_allclose(probabilities_of(scheme, rows), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("rule", RULES)
 def test_the_definition_is_met_where_everything_ties(rule):
     rng = np.random.default_rng(0)
     scheme = draw_scheme(rule, rng)
@@ -128,7 +183,9 @@ def test_the_definition_is_met_where_everything_ties(rule):
     )
     object.__setattr__(scheme, "maps", flat)
     rows = draw_rows(scheme, rng, 100)
-    assert_array_equal(scheme.classify(rows), scheme.class_index(scheme.values(rows)))
+    values = scheme.values(rows)
+    assert_array_equal(scheme.classify(rows), scheme.class_index(values))
+    assert_allclose(scheme.predict_proba(rows), scheme.probabilities(values), rtol=1e-12)
 
 
 @pytest.mark.parametrize("rule", RULES)

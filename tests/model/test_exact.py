@@ -23,7 +23,7 @@ from limes.model.exact import (
     PairSigmoids,
     one_vs_rest,
 )
-from limes.model.schemes import OneVsRestScheme, PairwiseScheme, SharedScheme
+from limes.model.schemes import OneVsRestScheme, PairwiseScheme, SharedScheme, with_largest_at
 from limes.model.svm import Kernel, TrainedSvm
 from limes.sources.svm import svm_from_sklearn
 from tests.model.test_file import change_header, refusal
@@ -476,6 +476,18 @@ class TestFallback:
         assert_array_equal(found, labels)
         is_kept = labels == scheme.base.classify(X)
         assert_array_equal(decision[is_kept], scheme.base.decision(X)[is_kept])
+
+    @pytest.mark.parametrize("double", [False, True])
+    @pytest.mark.parametrize("n_classes", [2, 3, 10])
+    def test_probabilities_are_those_of_the_definition(self, n_classes, double):
+        scheme, X = fallback_scheme(n_classes, double=double), rows(3000)
+        X[::50] *= 1e36
+        values = scheme.base.values(scheme.base.classifier.scale_into_range(X))
+        expected = with_largest_at(scheme.base.raw_probabilities(values), scheme.classify(X))
+        assert (expected != scheme.base.probabilities(values)).any()
+        for n_threads in (1, 3):
+            found = scheme.predict_proba(X, n_threads=n_threads)
+            assert_allclose(found, expected, atol=1e-12)
 
     def test_rows_out_of_the_maps_range_go_to_the_exact_sums(self):
         scheme = fallback_scheme(margin=0.0)

@@ -201,6 +201,29 @@ class Classifier:
         out = np.empty(shape[0] if shape else 0, dtype=labels.dtype)
         return out, self._native.label(X, _as_bytes(labels), _as_bytes(out), n_threads)
 
+    @property
+    def has_probabilities(self) -> bool:
+        """Whether the core has probabilities: of a single map, and of the rule "highest"."""
+        return self._native.has_probabilities
+
+    def probabilities(
+        self, X: Array, out: Array | None = None, *, n_threads: int = 1
+    ) -> tuple[Array, int]:
+        """Return the probability of each class, and the first row without any, or -1.
+
+        A single value is half the logarithm of the odds of the second class; the values of a map
+        of several are logits. With the rule "highest", values are as ``OneVsRestScheme`` defines.
+
+        Examples
+        --------
+        >>> line = Maps([0.0], [([[0.0]], [0.0], [[[1.0]]], [[0.0]])])
+        >>> Classifier(line).probabilities(np.array([[0.0], [0.5 * np.log(3.0)]]))[0].round(6)
+        array([[0.5 , 0.5 ],
+               [0.25, 0.75]])
+        """
+        out = np.empty((_count(X), self.n_classes)) if out is None else out
+        return out, self._native.probabilities(X, out, n_threads)
+
     def first_out_of_range(self, X: Array) -> int:
         """Return the first row with a NaN or a number out of range, or -1."""
         return self._native.first_out_of_range(X)

@@ -645,9 +645,16 @@ class FallbackScheme(Scheme):
         return self._values_and_fallback(X, n_threads)[1]
 
     def predict_proba(self, X: NDArray[Any], *, n_threads: int = 1) -> Array:
-        """Return the map's probabilities; the largest is that of the predicted class."""
-        values, winners = self._values_and_classes(X, n_threads)
-        return with_largest_at(self.base.raw_probabilities(values), winners)
+        """Return the map's probabilities; the largest is that of the predicted class.
+
+        Computed in the core; ``with_largest_at`` defines how the exact sums change them.
+        """
+        return self.classifier.probabilities(X, n_threads=n_threads)[0]
+
+    @property
+    def core_probabilities(self) -> Classifier | None:
+        """The classifier of the core that computes ``predict_proba``."""
+        return self.classifier
 
     def decision(self, X: NDArray[Any], *, n_threads: int = 1) -> Array:
         """Return the value of two classes, or the logarithms of the probabilities of more.
@@ -655,11 +662,10 @@ class FallbackScheme(Scheme):
         Two classes: half the log odds where the exact sums changed the class, so that the sign
         always is that of the predicted class.
         """
-        values, winners = self._values_and_classes(X, n_threads)
-        probabilities = with_largest_at(self.base.raw_probabilities(values), winners)
         if self.n_classes > 2:
-            return log_probabilities(probabilities)
-        logs = log_probabilities(probabilities)
+            return log_probabilities(self.predict_proba(X, n_threads=n_threads))
+        values, winners = self._values_and_classes(X, n_threads)
+        logs = log_probabilities(with_largest_at(self.base.raw_probabilities(values), winners))
         is_changed = winners != self.base.class_index(values)
         own = values[:, 0] if values.shape[1] == 1 else 0.5 * (values[:, 1] - values[:, 0])
         return np.where(is_changed, 0.5 * (logs[:, 1] - logs[:, 0]), own.astype(np.float64))

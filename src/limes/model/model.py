@@ -190,7 +190,17 @@ class Model:
         """
         if not self.scheme.has_probabilities:
             raise AttributeError(NO_PROBABILITIES)
-        return self._in_blocks(self.scheme.predict_proba, X, n_jobs)
+        core = self.scheme.core_probabilities
+        if core is None:
+            return self._in_blocks(self.scheme.predict_proba, X, n_jobs)
+        rows = self._as_rows(X)
+        n_threads = _threads_for(rows, n_jobs)
+        found = np.empty((rows.shape[0], self.scheme.n_classes))
+        for place, block in _blocks(rows) if is_sparse(rows) else [(slice(None), rows)]:
+            invalid = core.probabilities(block, found[place], n_threads=n_threads)[1]
+            if invalid >= 0:
+                _raise_invalid_row(block[invalid], (place.start or 0) + invalid)
+        return found
 
     def predict(self, X: ArrayLike, *, n_jobs: int | None = None) -> Labels:
         """Predict the class of each row.

@@ -90,6 +90,11 @@ class Scheme(ABC):
     def predict_proba(self, X: NDArray[Any], *, n_threads: int = 1) -> Array:
         """Return the probability of each class: (n_rows, n_classes)."""
 
+    @property
+    def core_probabilities(self) -> Classifier | None:
+        """The classifier of the core that computes ``predict_proba``; None where NumPy does."""
+        return None
+
     @abstractmethod
     def decision(self, X: NDArray[Any], *, n_threads: int = 1) -> Array:
         """Return decision values: (n_rows,) for two classes, else (n_rows, n_columns)."""
@@ -164,15 +169,24 @@ class MapScheme(Scheme):
         return self.classifier.predictor(labels)
 
     def predict_proba(self, X: NDArray[Any], *, n_threads: int = 1) -> Array:
-        """Return the probability of each class; the largest is that of the predicted class."""
+        """Return the probability of each class; the largest is that of the predicted class.
+
+        Computed in the core, where it can, as ``probabilities`` defines.
+        """
+        if self.core_probabilities is not None:
+            return self.core_probabilities.probabilities(X, n_threads=n_threads)[0]
         return self.probabilities(self.values(X, n_threads=n_threads))
+
+    @property
+    def core_probabilities(self) -> Classifier | None:
+        """The classifier of the core that computes ``predict_proba``; None where NumPy does."""
+        return self.classifier if self.classifier.has_probabilities else None
 
     def decision(self, X: NDArray[Any], *, n_threads: int = 1) -> Array:
         """Return the value of two classes, or the logarithms of the probabilities of more."""
-        values = self.values(X, n_threads=n_threads)
         if self.n_classes > 2:
-            return log_probabilities(self.probabilities(values))
-        return values[:, 0].astype(np.float64)
+            return log_probabilities(self.predict_proba(X, n_threads=n_threads))
+        return self.values(X, n_threads=n_threads)[:, 0].astype(np.float64)
 
     def exact_rule(self) -> Callable[[list[float]], int]:
         """Return the class rule of one row in NumPy, which the core calls to break ties."""
