@@ -1,13 +1,23 @@
 """Comparisons of a model with its source; scores of predictions that are counted in blocks."""
 
+import math
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.svm import SVC
 
-from limes import accelerate
+from limes import BordersClassifier, accelerate, timing
 from limes.files import join_labels
-from limes.report import Comparison, ModelScores, PredictionCounter, model_name
+from limes.report import (
+    BreakEven,
+    Comparison,
+    ModelScores,
+    PredictionCounter,
+    measure_break_even,
+    model_name,
+)
 from limes.scores import (
     accuracy_score,
     brier_score,
@@ -50,15 +60,136 @@ def test_a_report_without_labels_has_agreement_alone(fast, moons):
 def test_a_report_names_source_and_model_in_its_head(fast, moons):
     lines = str(fast.report(*moons)).splitlines()
     assert lines[0].split(maxsplit=1) == ["SVC", "borders (pairwise)"]
-    assert len({len(line) for line in lines[:-1]}) == 1
-    assert lines[-1].startswith("Same label on")
-    assert lines[-1].endswith("times as fast.")
+    assert len({len(line) for line in lines[:-2]}) == 1
+    assert lines[-2].startswith("Same label on")
+    assert lines[-2].endswith("times as fast.")
+    assert lines[-1].startswith("The fit took")
 
 
 def test_a_report_can_be_written_as_plain_numbers(fast, moons):
     result = fast.report(*moons).to_dict()
-    assert set(result) == {"source", "fast", "agreement", "n_rows", "classes", "speed_up"}
+    assert set(result) == {
+        *("source", "fast", "agreement", "n_rows", "classes", "speed_up"),
+        *("fit_seconds", "break_even_rows", "exact_break_even_rows", "exact_microseconds_per_row"),
+    }
     assert result["n_rows"] == len(moons[0])
+
+
+def test_a_fit_is_earned_back_after_its_time_over_the_time_that_a_row_saves():
+    break_even = BreakEven(3.0, 0.5, source_microseconds=20.5, exact_microseconds=1.5)
+    assert (break_even.rows, break_even.exact_rows) == (150_000, 3_000_000)
+    assert str(break_even) == (
+        "The fit took 3 s, earned back after about 150,000 rows against the source, 3,000,000 rows "
+        "against the source's exact sums."
+    )
+    assert break_even.to_dict() == {
+        "fit_seconds": 3.0,
+        "break_even_rows": 150_000,
+        "exact_break_even_rows": 3_000_000,
+    }
+
+
+@pytest.mark.parametrize(
+    ("source", "exact", "expected"),
+    [
+        (
+            2.0,
+            None,
+            "The fit took 1,234 s, earned back after about 1,200,000,000 rows against the source.",
+        ),
+        (
+            1.0,
+            None,
+            "The fit took 1,234 s, which are not earned back. The model is not faster than the "
+            "source.",
+        ),
+        (
+            2.0,
+            0.5,
+            "The fit took 1,234 s, earned back after about 1,200,000,000 rows against the source. "
+            "The model is not faster than the source's exact sums.",
+        ),
+        (
+            1.0,
+            0.5,
+            "The fit took 1,234 s, which are not earned back. The model is not faster than the "
+            "source or the source's exact sums.",
+        ),
+        (
+            None,
+            2e9,
+            "The fit took 1,234 s, earned back after about 1 row against the source's exact sums.",
+        ),
+        (None, None, "The fit took 1,234 s."),
+    ],
+)
+def test_a_sentence_says_when_a_fit_is_earned_back_or_that_it_is_not(source, exact, expected):
+    assert str(BreakEven(1234.0, 1.0, source, exact)) == expected
+
+
+def test_a_break_even_is_measured_in_a_fraction_of_a_second_on_few_rows_of_a_slow_source(
+    monkeypatch,
+):
+    now, n_source_rows = [0.0], []
+    monkeypatch.setattr(timing.time, "perf_counter", lambda: now[0])
+
+    def predict_slowly(rows):
+        n_source_rows.append(len(rows))
+        now[0] += 4e-3 * len(rows)
+
+    def predict_fast(rows):
+        now[0] += 1e-6 * len(rows)
+
+    def predict_exactly(rows):
+        now[0] += 3e-6 * len(rows)
+
+    found = measure_break_even(
+        8.0, np.zeros((5000, 2)), predict_fast, predict_slowly, predict_exactly
+    )
+    assert now[0] < 0.3
+    assert max(n_source_rows) <= 10
+    times = found.microseconds_per_row, found.source_microseconds, found.exact_microseconds
+    assert_allclose(times, (1.0, 4000.0, 3.0))
+    assert found.exact_rows == pytest.approx(4_000_000)
+
+
+def test_a_report_says_when_the_fit_is_earned_back(fast, moons):
+    report = fast.report(*moons)
+    assert 0 < fast.fit_seconds_ == report.fit_seconds < 60
+    saved = report.source.microseconds_per_row - report.fast.microseconds_per_row
+    assert report.break_even.rows == np.ceil(1e6 * fast.fit_seconds_ / saved)
+    assert report.exact_microseconds_per_row > 0
+    assert "against the source" in str(report)
+
+
+def test_exact_sums_are_not_compared_with_themselves(moons):
+    X, y = moons
+    exact = accelerate(SVC(gamma=2).fit(X, y), X, scheme="exact")
+    report = exact.report(X, y)
+    assert report.exact_microseconds_per_row is None
+    assert "exact sums." not in str(report.break_even)
+
+
+def test_a_model_that_is_not_faster_says_so(moons):
+    fast = accelerate(lambda rows: rows[:, 1] - 0.2, moons[0], scheme="pairwise")
+    report = fast.report(moons[0])
+    assert report.break_even.rows is None
+    assert str(report).endswith("not earned back. The model is not faster than the source.")
+
+
+def test_without_the_time_of_the_fit_nothing_is_said_of_it(fast, moons):
+    report = replace(fast.report(moons[0]), fit_seconds=math.nan)
+    assert report.break_even is None
+    assert "The fit took" not in str(report)
+
+
+def test_a_verbose_fit_ends_with_its_break_even(moons, capsys):
+    X, y = moons
+    quick = {"scheme": "pairwise", "n_borders": 10, "refine": False, "verbose": 1}
+    BordersClassifier(SVC(gamma=2), **quick).fit(X, y)
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last.startswith("The fit took")
+    assert "against the source" in last
 
 
 def test_a_function_of_rows_is_compared_too(moons):

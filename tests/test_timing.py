@@ -54,3 +54,4 @@ def test_as_many_rows_are_affordable_as_a_time_allows(clock):
     assert affordable_rows(lambda batch: clock(1e-3 * len(batch)), rows, seconds=0.5) == 500
     assert affordable_rows(lambda batch: clock(1.0), rows, seconds=1e-9) == 100
     assert affordable_rows(lambda batch: None, rows, seconds=10.0) == 1000
+    assert affordable_rows(lambda batch: clock(1.0), rows, seconds=1e-9, n_probe=8) == 8

@@ -1,6 +1,7 @@
 """The estimator: ``BordersClassifier``, ``accelerate`` and ``load``."""
 
 import os
+import time
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
@@ -30,11 +31,13 @@ from limes.report import (
     Comparison,
     QualityWarning,
     compare,
+    measure_break_even,
     pickled_size,
     scheme_name,
 )
 from limes.sources.base import SourceContext
-from limes.sources.generic import with_feature_names
+from limes.sources.exact import exact_predict
+from limes.sources.generic import check_same_features, label_by
 from limes.sources.pipelines import unwrap
 
 # Parameters that a model file leaves out: they belong to the computer or to the source.
@@ -128,7 +131,7 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     n_jobs : int or None, default=None
         Pairs of classes fitted at once, and threads of a prediction. Results do not depend on it.
     verbose : int, default=0
-        Above zero, the fit prints its progress.
+        Above zero, the fit prints its progress, and after how many rows its time is earned back.
 
     Attributes
     ----------
@@ -169,6 +172,8 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         The models that were compared: scheme, points, cost, agreement, expected loss of skill.
     placement_ : str or None
         Between which rows borders were searched; None for trained maps.
+    fit_seconds_ : float
+        Wall-clock time of the fit, without the training of the source; nan in older model files.
 
     See Also
     --------
@@ -257,7 +262,7 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         source = SVC() if self.estimator is None else self.estimator
         if hasattr(source, "fit") and not isinstance(source, FrozenEstimator):
             source = clone(source).fit(X, y)
-        return self._fit_to_source(source, rows, labels)
+        return self._fit_to_source(source, rows, labels, start=time.perf_counter())
 
     def decision_function(self, X: ArrayLike) -> Array:
         """Return decision values.
@@ -339,7 +344,7 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         return self.model_.predictor()
 
     def report(self, X: ArrayLike, y: ArrayLike | None = None) -> Comparison:
-        """Compare with the source: skill, agreement, time and size.
+        """Compare with the source: skill, agreement, time, size, and rows that earn back the fit.
 
         Parameters
         ----------
@@ -361,12 +366,20 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             )
         source = ComparedModel(
             type(unwrap(self.estimator_)[0]).__name__,
-            self._predict_by_source,
+            label_by(self.estimator_, self.classes_),
             pickled_size(self.estimator_) or None,
         )
         fast = ComparedModel(scheme_name(self.scheme_), self.predict, self.scheme_.n_bytes)
         truth = None if y is None else np.asarray(y)
-        return compare(fast, source, rows, truth, classes=self.classes_)
+        return compare(
+            fast,
+            source,
+            rows,
+            truth,
+            classes=self.classes_,
+            fit_seconds=self.fit_seconds_,
+            exact=exact_predict(self, self.estimator_),
+        )
 
     def save(self, path: str | os.PathLike[str], *, fallback: bool = True) -> None:
         """Write all that predicts to one file, for ``limes.load``; the source is left out.
@@ -485,6 +498,11 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         """Between which rows borders were searched."""
         return self.model_.info.placement
 
+    @property
+    def fit_seconds_(self) -> float:
+        """Wall-clock time of the fit, without the training of the source."""
+        return self.model_.info.fit_seconds
+
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> NoReturn:
@@ -499,8 +517,8 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         tags.input_tags.sparse = not has_tags or get_tags(inner).input_tags.sparse
         return tags
 
-    def _fit_to_source(self, source: Any, X: Any, y: Labels | None) -> Self:
-        """Fit the model to a fitted source."""
+    def _fit_to_source(self, source: Any, X: Any, y: Labels | None, *, start: float) -> Self:
+        """Fit the model to a fitted source; the time of the fit counts from a clock's `start`."""
         result = fit_model(
             source,
             X,
@@ -513,9 +531,13 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             n_jobs=self.n_jobs,
             verbose=self.verbose,
         )
-        return self._set_result(source, result)
+        self._set_result(source, result, start=start)
+        if self.verbose:
+            both = self.model_.predict, label_by(source, self.classes_)
+            print(measure_break_even(self.fit_seconds_, X, *both, exact_predict(self, source)))
+        return self
 
-    def _take_exact_sums(self, source: Any) -> Self:
+    def _take_exact_sums(self, source: Any, *, start: float) -> Self:
         """Take the sums of a fitted source, without any row."""
         by_probability = self.border == "probability"
         no_rows = SourceContext(np.empty((0, 0)), None, by_probability, np.random.default_rng(0))
@@ -524,11 +546,12 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         names = getattr(source, "feature_names_in_", None)
         if names is not None:
             self.feature_names_in_ = names
-        return self._set_result(source, result)
+        return self._set_result(source, result, start=start)
 
-    def _set_result(self, source: Any, result: FitResult) -> Self:
+    def _set_result(self, source: Any, result: FitResult, *, start: float) -> Self:
         """Make this the fitted classifier of a fit; warn where it agrees less than it seems."""
         info = result.info(self.n_jobs)
+        info = replace(info, fit_seconds=time.perf_counter() - start)
         self.estimator_ = source
         names = getattr(self, "feature_names_in_", None)
         self._set_model(Model(result.scheme, result.classes, self.n_features_in_, names, info))
@@ -569,14 +592,6 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         """Return whether rows need no checks by scikit-learn, which take longer than one row."""
         has_names = "feature_names_in_" in self.__dict__
         return not has_names and is_plain_rows(X, self.n_features_in_) and X.shape[0] > 0
-
-    def _predict_by_source(self, rows: Any) -> Labels:
-        """Return the source's labels; it may be a function of rows."""
-        if hasattr(self.estimator_, "predict"):
-            return np.asarray(with_feature_names(self.estimator_, self.estimator_.predict)(rows))
-        values = np.asarray(self.estimator_(rows))
-        class_index = values > 0 if values.ndim == 1 else values.argmax(axis=1)
-        return self.classes_[class_index.astype(np.intp)]
 
 
 def accelerate(
@@ -621,21 +636,22 @@ def accelerate(
     >>> fast.predict([[0.0, 1.0], [1.0, -0.5]])
     array([0, 1])
     """
+    start = time.perf_counter()
     is_estimator = hasattr(model, "fit")
     fast = BordersClassifier(FrozenEstimator(model) if is_estimator else model, **parameters)
     check_parameters(fast)
     if is_estimator:
         check_is_fitted(model)
     if X is None and y is None and fast.scheme == ExactScheme.name:
-        return fast._take_exact_sums(model)
+        return fast._take_exact_sums(model, start=start)
     if X is None:
         X = _synthetic_rows(model, y, fast.random_state)
-    _check_same_features(model, X)
+    check_same_features(model, X)
     options = {"accept_sparse": "csr", "dtype": (np.float64, np.float32)}
     if y is None:
-        return fast._fit_to_source(model, validate_data(fast, X, **options), None)
+        return fast._fit_to_source(model, validate_data(fast, X, **options), None, start=start)
     rows, labels = validate_data(fast, X, y, **options)
-    return fast._fit_to_source(model, rows, labels)
+    return fast._fit_to_source(model, rows, labels, start=start)
 
 
 def load(path: str | os.PathLike[str], *, max_bytes: int = 1 << 32) -> BordersClassifier:
@@ -701,19 +717,3 @@ def _synthetic_rows(model: Any, y: ArrayLike | None, random_state: Any) -> Array
     import pandas
 
     return pandas.DataFrame(rows, columns=names)
-
-
-def _check_same_features(model: Any, X: ArrayLike) -> None:
-    """Raise unless rows have the columns that a source was fitted on."""
-    n_features, shape = getattr(model, "n_features_in_", None), np.shape(X)[1:]
-    if n_features is not None and len(shape) == 1 and shape[0] != n_features:
-        raise ValueError(
-            f"X must have {n_features} features, as the source {type(model).__name__} was fitted "
-            f"with, got {shape[0]!r}."
-        )
-    names, columns = getattr(model, "feature_names_in_", None), getattr(X, "columns", None)
-    if names is not None and columns is not None and list(names) != list(columns):
-        raise ValueError(
-            f"X must have the columns {list(names)!r}, in the order in which the source "
-            f"{type(model).__name__} was fitted with, got {list(columns)!r}."
-        )

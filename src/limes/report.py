@@ -1,5 +1,6 @@
 """Comparison of a fast model with its source: skill, agreement, time, size."""
 
+import math
 import pickle
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -8,17 +9,23 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from threadpoolctl import threadpool_limits
 
 from limes._typing import Array, Labels
 from limes.old_names import refuse_old_name
 from limes.scores import uncertainty_of_counts
-from limes.timing import time_in_turns
+from limes.timing import affordable_rows, time_in_turns
 
 # Rows that times are measured on; the time per row hardly changes with more.
 MAX_TIMED_ROWS = 2000
 # Models are timed in turns, this often and at least this long; the quickest call counts.
 N_TURNS = 5
 MIN_SECONDS = 0.002
+# Seconds of one call where a break-even is measured, in so many turns; a slow model gets fewer rows
+# than MAX_TIMED_ROWS, but at least these.
+BREAK_EVEN_SECONDS = 0.03
+BREAK_EVEN_TURNS = 3
+MIN_TIMED_ROWS = 8
 # Bins of probability, of the reliability diagram.
 N_BINS = 10
 
@@ -33,6 +40,111 @@ class QualityWarning(UserWarning):
     """
 
 
+@dataclass(frozen=True)
+class BreakEven:
+    """After how many predicted rows the time of a fit is earned back; printing it gives a sentence.
+
+    The time that a row saves is the difference of the times per row. Times are None where they are
+    not known, and where there is nothing to compare with.
+
+    Parameters
+    ----------
+    fit_seconds : float
+        Wall-clock time of the fit.
+    microseconds_per_row : float
+        Time of the fast model.
+    source_microseconds : float or None, default=None
+        Time per row of the source.
+    exact_microseconds : float or None, default=None
+        Time per row of the source's exact sums.
+
+    Examples
+    --------
+    >>> print(BreakEven(3.0, 0.5, source_microseconds=20.5))
+    The fit took 3 s, earned back after about 150,000 rows against the source.
+    >>> print(BreakEven(3.0, 0.5, source_microseconds=0.4))
+    The fit took 3 s, which are not earned back. The model is not faster than the source.
+    """
+
+    fit_seconds: float
+    microseconds_per_row: float
+    source_microseconds: float | None = None
+    exact_microseconds: float | None = None
+
+    @property
+    def rows(self) -> int | None:
+        """Rows after which the fit is earned back against the source; None for never."""
+        return self._rows_against(self.source_microseconds)
+
+    @property
+    def exact_rows(self) -> int | None:
+        """Rows after which the fit is earned back against the exact sums; None for never."""
+        return self._rows_against(self.exact_microseconds)
+
+    def to_dict(self) -> dict[str, float | int | None]:
+        """Return the numbers, for JSON.
+
+        Returns
+        -------
+        dict
+            None stands for what is not known, and for never.
+        """
+        return {
+            "fit_seconds": self.fit_seconds,
+            "break_even_rows": self.rows,
+            "exact_break_even_rows": self.exact_rows,
+        }
+
+    def __str__(self) -> str:
+        times = {
+            "the source": (self.source_microseconds, self.rows),
+            "the source's exact sums": (self.exact_microseconds, self.exact_rows),
+        }
+        earned = [f"{_rounded(rows)} against {name}" for name, (_, rows) in times.items() if rows]
+        slower = [name for name, (slow, rows) in times.items() if slow is not None and not rows]
+        text = f"The fit took {_seconds(self.fit_seconds)} s"
+        if earned:
+            text += f", earned back after about {', '.join(earned)}"
+        elif slower:
+            text += ", which are not earned back"
+        if slower:
+            text += f". The model is not faster than {' or '.join(slower)}"
+        return f"{text}."
+
+    def _rows_against(self, slow: float | None) -> int | None:
+        """Return the rows that take the time of the fit longer by another model."""
+        if slow is None or slow <= self.microseconds_per_row:
+            return None
+        return max(1, math.ceil(1e6 * self.fit_seconds / (slow - self.microseconds_per_row)))
+
+
+def measure_break_even(
+    fit_seconds: float,
+    X: Any,
+    fast: Predict,
+    source: Predict | None = None,
+    exact: Predict | None = None,
+) -> BreakEven:
+    """Time models on the first rows, each for a fraction of a second and on one thread."""
+    with threadpool_limits(1):
+        times = _time_briefly({"fast": fast, "source": source, "exact": exact}, X)
+    return BreakEven(fit_seconds, times["fast"], times.get("source"), times.get("exact"))
+
+
+def _time_briefly(predicts: dict[str, Predict | None], X: Any) -> dict[str, float]:
+    """Return the microseconds per row of each model, a slow one timed on fewer rows."""
+    rows = X[:MAX_TIMED_ROWS]
+    known = {name: predict for name, predict in predicts.items() if predict is not None}
+    sizes = [
+        affordable_rows(predict, rows, seconds=BREAK_EVEN_SECONDS, n_probe=MIN_TIMED_ROWS)
+        for predict in known.values()
+    ]
+    calls = [partial(predict, rows[:n]) for predict, n in zip(known.values(), sizes, strict=True)]
+    timings = time_in_turns(calls, n_turns=BREAK_EVEN_TURNS, turn_seconds=MIN_SECONDS)
+    times = [1e6 * timing.seconds / n for timing, n in zip(timings, sizes, strict=True)]
+    return dict(zip(known, times, strict=True))
+
+
 @dataclass(frozen=True, eq=False)
 class Comparison:
     """A model, and the source that it replaces, on the same rows; printing it gives a table.
@@ -45,11 +157,17 @@ class Comparison:
         Of the source; None if there is none.
     n_same : int, default=0
         Number of rows with the same label from both.
+    fit_seconds : float, default=nan
+        Wall-clock time of the fit of the fast model; nan where it is not known.
+    exact_microseconds_per_row : float or None, default=None
+        Time of the source's exact sums; None where there are none, and where they are the model.
     """
 
     fast: "ModelScores"
     source: "ModelScores | None"
     n_same: int = 0
+    fit_seconds: float = math.nan
+    exact_microseconds_per_row: float | None = None
 
     @property
     def n_rows(self) -> int:
@@ -67,6 +185,15 @@ class Comparison:
         if self.source is None:
             return None
         return self.source.microseconds_per_row / self.fast.microseconds_per_row
+
+    @property
+    def break_even(self) -> BreakEven | None:
+        """When the time of the fit is earned back; None where that time is not known."""
+        slow = None if self.source is None else self.source.microseconds_per_row
+        if math.isnan(self.fit_seconds):
+            return None
+        fast = self.fast.microseconds_per_row
+        return BreakEven(self.fit_seconds, fast, slow, self.exact_microseconds_per_row)
 
     @property
     def classes(self) -> Labels:
@@ -112,6 +239,8 @@ class Comparison:
             "classes": self.all_classes.tolist(),
             "agreement": self.agreement,
             "speed_up": self.speed_up,
+            "exact_microseconds_per_row": self.exact_microseconds_per_row,
+            **({} if self.break_even is None else self.break_even.to_dict()),
         }
         for role, model in (("fast", self.fast), ("source", self.source)):
             if model is not None:
@@ -164,7 +293,17 @@ class Comparison:
             )
             for first, *cells in lines
         ]
-        return "\n".join([*text, self.summary()])
+        return "\n".join([*text, *self.sentences()])
+
+    def sentences(self) -> list[str]:
+        """Return what the table does not say: agreement and speed-up, and the time of the fit.
+
+        Returns
+        -------
+        list of str
+            One or two sentences.
+        """
+        return [self.summary(), *([] if self.break_even is None else [str(self.break_even)])]
 
     if not TYPE_CHECKING:
 
@@ -427,18 +566,27 @@ def compare(
     y: Labels | None,
     *,
     classes: Labels,
+    fit_seconds: float = math.nan,
+    exact: Predict | None = None,
 ) -> Comparison:
-    """Predict the same rows with one or two models, and time them in turns."""
+    """Predict the same rows with one or two models, and time them and exact sums in turns."""
     models = [fast] if source is None else [fast, source]
     predicted = [predict_all(model, X) for model in models]
-    times = time_models([model.predict for model in models], X)
+    predicts = [model.predict for model in models]
+    times = time_models(predicts if exact is None else [*predicts, exact], X)
     scores = []
-    for model, predictions, microseconds in zip(models, predicted, times, strict=True):
+    for model, predictions, microseconds in zip(models, predicted, times, strict=False):
         counter = PredictionCounter(classes)
         counter.add(y, *predictions)
         scores.append(ModelScores(model.name, counter.sum_up(), microseconds, model.n_bytes))
     n_same = int(np.sum(predicted[0][0] == predicted[-1][0]))
-    return Comparison(scores[0], None if source is None else scores[1], n_same)
+    return Comparison(
+        scores[0],
+        None if source is None else scores[1],
+        n_same,
+        fit_seconds,
+        None if exact is None else times[-1],
+    )
 
 
 def predict_all(model: Any, X: Any) -> tuple[Labels, Array | None]:
@@ -488,6 +636,16 @@ def pickled_size(model: Any) -> int:
         return len(pickle.dumps(model, protocol=pickle.HIGHEST_PROTOCOL))
     except (pickle.PicklingError, AttributeError, TypeError):
         return 0
+
+
+def _seconds(value: float) -> str:
+    """Return seconds with two digits, or as a whole number."""
+    return f"{value:.2g}" if value < 10 else f"{value:,.0f}"
+
+
+def _rounded(n_rows: int) -> str:
+    """Return a number of rows with two digits, in words."""
+    return "1 row" if n_rows == 1 else f"{float(f'{n_rows:.2g}'):,.0f} rows"
 
 
 def _share(value: float) -> str:

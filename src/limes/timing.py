@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 Call = Callable[[], Any]
 # Length of a turn: short calls are repeated often enough that some run undisturbed.
@@ -61,12 +60,16 @@ def time_in_turns(
     return best
 
 
-def affordable_rows(predict: Callable[[Any], Any], rows: NDArray[Any], *, seconds: float) -> int:
+def affordable_rows(
+    predict: Callable[[Any], Any], rows: Any, *, seconds: float, n_probe: int = PROBE_ROWS
+) -> int:
     """Return how many rows one call can take within a time, by the time of a few rows."""
-    probe = rows[:PROBE_ROWS]
+    n_rows = rows.shape[0]
+    n_probe = min(n_probe, n_rows)
+    probe = rows[:n_probe]
     predict(probe)
-    seconds_per_row = _fastest_run(lambda: predict(probe), 0.0).seconds / len(probe)
-    return int(np.clip(seconds / seconds_per_row, min(PROBE_ROWS, len(rows)), len(rows)))
+    seconds_per_row = _fastest_run(lambda: predict(probe), 0.0).seconds / n_probe
+    return int(np.clip(seconds / seconds_per_row, n_probe, n_rows))
 
 
 def _fastest_run(call: Call, turn_seconds: float) -> Timing:

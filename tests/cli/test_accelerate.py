@@ -34,6 +34,18 @@ def test_a_limit_of_the_cost_is_observed_and_the_candidates_are_printed(svm, tmp
     assert text.count("selected") == 1
 
 
+def test_the_rows_that_earn_back_the_fit_are_printed(svm, tmp_path, capsys):
+    words = ("accelerate", svm / "svm.model", svm / "rows.svm", "-o", tmp_path / "fast.limes")
+    text = output_of(capsys, *words, *QUICK)
+    assert text.splitlines()[-1].startswith("The fit took ")
+    assert "against the source" in text
+    result = json.loads(output_of(capsys, *words, *QUICK, "--json"))
+    assert result["fit_seconds"] == limes.load(tmp_path / "fast.limes").fit_seconds_ > 0
+    assert result["break_even_rows"] > 0
+    assert "exact_break_even_rows" in result
+    assert "fit seconds" in output_of(capsys, "info", tmp_path / "fast.limes")
+
+
 def test_a_limit_that_no_model_meets_is_an_error(svm, tmp_path, capsys):
     words = ("accelerate", svm / "svm.model", svm / "rows.svm", "-o", tmp_path / "fast.limes")
     assert "max_cost=1" in error_of(capsys, *words, "--max-cost", "1")

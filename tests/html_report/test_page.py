@@ -97,6 +97,11 @@ def test_the_scores_on_the_page_are_those_of_python(page, fast, moons):
     assert f"{np.mean(fast.predict(X) == fast.estimator_.predict(X)):.2%}" in page
 
 
+def test_the_page_says_when_the_fit_is_earned_back(page):
+    assert "The fit took" in page
+    assert "against the source" in page
+
+
 def test_many_classes_are_drawn_in_two_principal_components(many, blobs):
     page = html_report(many, *blobs)
     assert "first two principal components shows" in page

@@ -245,12 +245,19 @@ class TestOldVersions:
         probabilities = load_model(DATA / f"version_{version}.limes").predict_proba(ROWS)
         np.testing.assert_allclose(probabilities, expected["probabilities"], rtol=1e-12)
         assert fast.agreement_ == 0.984375
+        assert np.isnan(fast.fit_seconds_)
+
+    def test_the_time_of_the_fit_is_saved(self, tmp_path):
+        fast = limes.load(DATA / "version_2.limes")
+        info = replace(fast.model_.info, fit_seconds=12.5)
+        save_model(replace(fast.model_, info=info), tmp_path / "m.limes")
+        assert limes.load(tmp_path / "m.limes").fit_seconds_ == 12.5
 
     def test_version_1_is_written_again_as_version_2(self, tmp_path):
         limes.load(DATA / "version_1.limes").save(tmp_path / "m.limes")
         header = json.loads(header_text((DATA / "version_2.limes").read_bytes()))
-        # An entry that files of version 2 may lack.
-        header["info"]["coverage_agreement"] = None
+        # Entries that files of version 2 may lack.
+        header["info"] |= {"coverage_agreement": None, "fit_seconds": None}
         header["info"]["parameters"]["fallback"] = "auto"
         again = json.loads(header_text((tmp_path / "m.limes").read_bytes()))
         assert {**again, "limes": ""} == {**header, "limes": ""}

@@ -131,11 +131,15 @@ def run(args: argparse.Namespace) -> int:
     source, X, y, names = _read(args)
     with Progress("fitting"):
         fast = accelerate(source.model, X, y, random_state=args.seed, n_jobs=args.jobs, **given)
+    break_even = _break_even(fast, source.model, X)
     fast = _with_names(fast, names)
     fast.save(args.output)
     result = {"model": str(args.output), **_describe(fast, args.output)}
     candidates = [asdict(candidate) for candidate in fast.candidates_]
-    text = "\n\n".join(filter(None, [facts_text(result), _candidates_text(candidates)]))
+    parts = [facts_text(result), _candidates_text(candidates)]
+    text = "\n\n".join(filter(None, [*parts, "" if break_even is None else str(break_even)]))
+    if break_even is not None:
+        result |= break_even.to_dict()
     show({**result, "candidates": candidates}, text, as_json=args.json)
     return 0
 
@@ -213,6 +217,17 @@ def _describe(fast: Any, path: Path) -> dict[str, Any]:
         **describe_agreement(fast),
         "n_bytes": path.stat().st_size if path.is_file() else 0,
     }
+
+
+def _break_even(fast: Any, source: Any, X: Any) -> Any:
+    """Return when the time of the fit is earned back; None without rows to time."""
+    from limes.report import measure_break_even
+    from limes.sources.exact import exact_predict
+
+    if X is None:
+        return None
+    predicts = fast.model_.predict, source.predict, exact_predict(fast, source)
+    return measure_break_even(fast.fit_seconds_, X, *predicts)
 
 
 def _candidates_text(candidates: list[dict[str, Any]]) -> str:

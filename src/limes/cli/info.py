@@ -14,6 +14,7 @@ MEANINGS = {
     "agreement_error": "its standard error",
     "coverage_agreement": "of rows between and around those",
     "cost": "multiply-adds per row",
+    "fit_seconds": "wall-clock time, without the training of the source",
     "fallback_margin": "log odds, below which a row is predicted by the exact sums",
     "fallback_share": "of rows like those given, predicted by the exact sums",
 }
@@ -119,6 +120,9 @@ def _describe_borders(fast: Any) -> dict[str, Any]:
     facts["cost"] = int(fast.scheme_.cost)
     if getattr(fast, "placement_", None):
         facts["placement"] = fast.placement_
+    fit_seconds = getattr(fast, "fit_seconds_", math.nan)
+    if math.isfinite(fit_seconds):
+        facts["fit_seconds"] = fit_seconds
     return {**facts, **describe_agreement(fast)}
 
 

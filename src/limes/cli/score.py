@@ -1,6 +1,7 @@
 """`limes score`: measure skill, agreement and speed on labelled rows."""
 
 import argparse
+import math
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -57,7 +58,8 @@ def run(args: argparse.Namespace) -> int:
     comparison = scored.comparison
     result = comparison.to_dict()
     result["model"] = result.pop("fast")
-    show(result, f"{table(comparison.table())}\n{comparison.summary()}", as_json=args.json)
+    text = "\n".join([table(comparison.table()), *comparison.sentences()])
+    show(result, text, as_json=args.json)
     return 0
 
 
@@ -143,15 +145,24 @@ def _compare(
     from scipy import sparse
 
     from limes.report import Comparison, ModelScores, model_bytes, model_name, time_models
+    from limes.sources.exact import exact_predict
 
     is_accepted = all(model.takes_sparse for model in models) or not sparse.issparse(X)
     fitted = [model.model for model in models]
-    times = time_models([model.predict for model in fitted], X if is_accepted else X.toarray())
+    exact = exact_predict(fitted[0], fitted[1] if len(fitted) == 2 else None)
+    predicts = [*(model.predict for model in fitted), *([] if exact is None else [exact])]
+    times = time_models(predicts, X if is_accepted else X.toarray())
     scores = [
         ModelScores(model_name(model), model_counts, microseconds, model_bytes(model))
-        for model, model_counts, microseconds in zip(fitted, counts, times, strict=True)
+        for model, model_counts, microseconds in zip(fitted, counts, times, strict=False)
     ]
-    return Comparison(scores[0], scores[1] if len(scores) == 2 else None, n_same)
+    return Comparison(
+        scores[0],
+        scores[1] if len(scores) == 2 else None,
+        n_same,
+        getattr(fitted[0], "fit_seconds_", math.nan),
+        None if exact is None else times[-1],
+    )
 
 
 def _write_page(args: argparse.Namespace, model: Any, scored: Scored) -> None:

@@ -19,12 +19,9 @@ from limes.classifier import BordersClassifier
 from limes.model.border_map import BorderMap
 from limes.model.exact import ExactScheme
 from limes.model.model import Candidate
-from limes.plotting import COLOURS, Plane, draw_candidates, draw_plane, new_figure
-from limes.report import N_BINS, ComparedModel, Comparison, ModelScores, compare
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
+from limes.plotting import Plane, draw_candidates, draw_plane
+from limes.report import ComparedModel, Comparison, ModelScores, compare
+from limes.sources.exact import exact_predict
 
 # More classes than this are a picture instead of a table of numbers.
 MAX_TABLE_CLASSES = 12
@@ -80,6 +77,8 @@ def html_report(
         rows,
         truth,
         classes=fast.classes_,
+        fit_seconds=fast.fit_seconds_,
+        exact=exact_predict(fast, source),
     )
     labels = fast.predict(rows[:MAX_DRAWN_ROWS]) if truth is None else truth
     return render(fast, comparison, rows, labels, title=title)
@@ -167,7 +166,10 @@ def _scores(comparison: Comparison) -> str:
     """Return the table of scores, the source before the fast model."""
     (_, *names), *lines = comparison.table(unknown=UNKNOWN)
     content = _table(names, lines)
-    return _section("Skill, time and size", content, "Times are the quickest of several turns.")
+    note = "Times are the quickest of several turns."
+    if comparison.break_even is not None:
+        note += f" {comparison.break_even}"
+    return _section("Skill, time and size", content, escape(note))
 
 
 def _table(head: Iterable[object], lines: Iterable[Iterable[str]]) -> str:

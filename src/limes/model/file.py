@@ -553,8 +553,8 @@ class _Reader(EntryReader):
     def _info(self, header: dict[str, Any]) -> FitInfo:
         """Return what the fit found out."""
         entry = self.entry(header, "info", dict)
-        # Files that were written before coverage rows were used lack their agreement.
-        entry = {"coverage_agreement": None, **entry}
+        # Older files lack the agreement on coverage rows and the time of the fit.
+        entry = {"coverage_agreement": None, "fit_seconds": None, **entry}
         self._check_keys(entry, {field.name for field in fields(FitInfo)}, "info")
         return self._make_info(entry, entry)
 
@@ -581,6 +581,7 @@ class _Reader(EntryReader):
             [self._candidate(candidate) for candidate in candidates],
             self._parameters(self.entry(header, "parameters", dict)),
             self.number(entry.get("coverage_agreement"), "coverage_agreement"),
+            self.number(entry.get("fit_seconds"), "fit_seconds"),
         )
 
     def _candidate(self, entry: Any) -> Candidate:
@@ -623,6 +624,7 @@ def _encode_info(info: FitInfo) -> dict[str, Any]:
         "agreement": _or_null(info.agreement),
         "agreement_error": _or_null(info.agreement_error),
         "coverage_agreement": _or_null(info.coverage_agreement),
+        "fit_seconds": _or_null(info.fit_seconds),
         "placement": info.placement,
         "candidates": [
             {name: _or_null(kinds[name](value)) for name, value in asdict(candidate).items()}

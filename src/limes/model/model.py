@@ -91,6 +91,8 @@ class FitInfo:
         Parameters of the estimator, by name: numbers, text, True, False or None.
     coverage_agreement : float, default=nan
         Share of coverage rows, between and around those given, with the source's label.
+    fit_seconds : float, default=nan
+        Wall-clock time of the fit, without the training of the source.
     """
 
     agreement: float = math.nan
@@ -99,6 +101,7 @@ class FitInfo:
     candidates: list[Candidate] = field(default_factory=list)
     parameters: dict[str, Any] = field(default_factory=dict)
     coverage_agreement: float = math.nan
+    fit_seconds: float = math.nan
 
     def without_agreement(self) -> "FitInfo":
         """Return what is known after the fallback was left out: not the agreement.

@@ -1,5 +1,6 @@
 """The sums of a trained classifier, taken out of pipelines, as a scheme of the model."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -8,7 +9,8 @@ from sklearn.base import OutlierMixin
 from sklearn.pipeline import Pipeline
 
 from limes._typing import Labels
-from limes.model.exact import Calibrators, ExactScheme, PairSigmoids
+from limes.model.exact import Calibrators, ExactScheme, FallbackScheme, PairSigmoids
+from limes.model.model import scheme_labels
 from limes.model.svm import TrainedSvm
 from limes.sources.base import NoExactSumsError, SourceContext, exact_scheme
 from limes.sources.pipelines import unwrap
@@ -39,6 +41,22 @@ def no_exact_sums_reason(model: Any, context: SourceContext | None = None) -> st
     except NoExactSumsError as reason:
         return str(reason)
     return ""
+
+
+def exact_predict(fast: Any, source: Any = None) -> Callable[[Any], Labels] | None:
+    """Return ``predict`` of the exact sums that a model is an alternative to, on one thread.
+
+    None where the source has none or is not known, and where the model is the exact sums.
+    """
+    scheme = getattr(fast, "scheme_", None)
+    if scheme is None or isinstance(scheme, ExactScheme):
+        return None
+    exact = scheme.exact if isinstance(scheme, FallbackScheme) else None
+    if exact is None and source is not None:
+        exact = exact_scheme_of(source)
+    if exact is None:
+        return None
+    return lambda X: scheme_labels(exact, X, fast.classes_, n_jobs=1)
 
 
 def labels_of(model: Any) -> Labels:

@@ -4,10 +4,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.model_selection._classification_threshold import BaseThresholdClassifier
 from sklearn.neighbors import KNeighborsClassifier
 
-from limes._typing import Array, Indices
+from limes._typing import Array, Indices, Labels
 from limes.model.affine import to_dense
 from limes.sources.base import MulticlassSource, SourceContext, as_source, training_rows
 from limes.sources.logit_source import LogitSource
@@ -210,3 +211,33 @@ def with_feature_names(model: Any, method: Callable[[Any], Any]) -> Callable[[Ar
         return method(DataFrame(X, columns=names))
 
     return named
+
+
+def label_by(model: Any, classes: Labels) -> Callable[[Any], Labels]:
+    """Return a function from rows to the labels of a classifier, or of a function of rows."""
+    if hasattr(model, "predict"):
+        predict = with_feature_names(model, model.predict)
+        return lambda rows: np.asarray(predict(rows))
+
+    def label(rows: Any) -> Labels:
+        values = np.asarray(model(rows))
+        class_index = values > 0 if values.ndim == 1 else values.argmax(axis=1)
+        return classes[class_index.astype(np.intp)]
+
+    return label
+
+
+def check_same_features(model: Any, X: ArrayLike) -> None:
+    """Raise unless rows have the columns that a source was fitted on."""
+    n_features, shape = getattr(model, "n_features_in_", None), np.shape(X)[1:]
+    if n_features is not None and len(shape) == 1 and shape[0] != n_features:
+        raise ValueError(
+            f"X must have {n_features} features, as the source {type(model).__name__} was fitted "
+            f"with, got {shape[0]!r}."
+        )
+    names, columns = getattr(model, "feature_names_in_", None), getattr(X, "columns", None)
+    if names is not None and columns is not None and list(names) != list(columns):
+        raise ValueError(
+            f"X must have the columns {list(names)!r}, in the order in which the source "
+            f"{type(model).__name__} was fitted with, got {list(columns)!r}."
+        )
