@@ -42,7 +42,6 @@ STAGES = [
     "transfer_set",
     "train",
     "validation",
-    "criterion",
     "evaluation",
     "search",
     "borders",

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from limes.fit.criterion import SkillCriterion
+from limes.fit.evaluation import SkillCriterion
 from limes.fit.validation import ValidationSet
 from limes.scores import brier_score, uncertainty_coefficient
 

@@ -93,7 +93,7 @@ def test_a_candidate_below_min_agreement_is_discarded(monkeypatch):
         worse, candidate=replace(worse.candidate, agreement=good.candidate.agreement - 0.01)
     )
     # Within the errors, but below min_agreement.
-    changed = replace(DEFAULTS, search=replace(DEFAULTS.search, worse_errors=1e9))
+    changed = replace(DEFAULTS, search=replace(DEFAULTS.search, select_errors=1e9))
     monkeypatch.setattr(evaluation, "DEFAULTS", changed)
     assert search.evaluator.keep_better(good, worse) is worse
     strict = make_search(min_agreement=good.candidate.agreement)
@@ -205,10 +205,9 @@ def test_thirty_rows_of_many_features_are_not_too_few():
     assert np.mean(fast.predict(X[30:]) == svc.predict(X[30:])) > 0.9
 
 
-def test_min_agreement_may_take_a_point_for_every_row():
+def test_min_agreement_may_take_more_points_than_there_are_rows():
     X, y = make_classification(120, 6, n_informative=4, n_classes=3, random_state=1)
     svc = SVC(C=10).fit(X, y)
     with pytest.warns(UserWarning, match="min_agreement=1.0 is not reached"):
         fast = limes.accelerate(svc, X, scheme="shared", fallback=False, min_agreement=1.0)
-    n_rows = len(X) - 24
-    assert n_rows <= max(item.n_borders for item in fast.candidates_) <= n_rows + 10
+    assert max(item.n_borders for item in fast.candidates_) > len(X)

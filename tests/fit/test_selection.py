@@ -19,12 +19,6 @@ def test_the_cheapest_within_an_error_of_the_best_is_selected():
     )
 
 
-def test_a_difference_below_the_smallest_one_does_not_count():
-    candidates = [candidate(8, 0.9996, 1e-4), candidate(32, 1.0, 1e-4)]
-    assert select(candidates) == select(candidates, min_difference=0.0003) == 1
-    assert select(candidates, min_difference=0.0005) == 0
-
-
 def test_candidates_that_cost_more_than_the_source_are_not_trained():
     X, y = make_blobs(900, 30, centers=30, cluster_std=4.0, random_state=0)
     svc = SVC(C=10, gamma=0.01).fit(X, y % 3)

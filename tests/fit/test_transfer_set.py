@@ -61,7 +61,7 @@ def test_ambiguity_is_one_on_the_border():
     assert_allclose(ambiguity_of(np.array([[0.0, 0.0], [30.0, 0.0]])), [1.0, 0.0], atol=1e-6)
 
 
-def test_flat_probabilities_of_many_classes_are_sharpened():
+def test_flat_probabilities_of_many_classes_become_distinct():
     logits = np.random.default_rng(0).normal(size=(500, 50)).astype(np.float32)
     sharpening = find_sharpening(logits)
     largest = np.sort(softmax(np.float32(sharpening) * logits), axis=1)

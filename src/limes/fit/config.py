@@ -14,8 +14,6 @@ class DataConfig:
 
     # Rows. More of them change the model little and the time of the fit a lot. Settled.
     max_rows: int = 50_000
-    # Values of all rows together: 512 MB of float64. Bounds memory.
-    max_values: int = 1 << 26
     # Share of an equal part that the rows of a rare class get when rows are sampled. Not measured.
     min_class_share: float = 0.25
     # Share and number of rows that are held out to measure agreement on. Settled.
@@ -35,9 +33,8 @@ class SyntheticConfig:
     """How synthetic rows are made from real ones."""
 
     # Values. A column with at most this many different values is a category and is never
-    # interpolated. Rows that are checked for that: bounds the time. Not measured.
+    # interpolated. Not measured.
     max_category_values: int = 5
-    category_rows: int = 2000
     # Nearest rows whose differences move a synthetic row. Not measured.
     n_neighbors: int = 20
     # Rows that synthetic rows start from, and rows among which neighbours are searched. Bound the
@@ -78,32 +75,22 @@ class TransferConfig:
     default_synthetic_rows: int = 40_000
     # Cost of all queries in multiply-adds, exponentials included: several seconds. DESIGN 5.4.
     max_query_cost: float = 5e10
-    # Values of the synthetic rows together: 100 MB of float32 (DESIGN 5.4), and 240 MB before the
-    # smallest number of rows is reduced, too. Bound memory.
-    max_values: float = 2.4e7
-    max_wide_values: float = 6e7
     # Coverage rows, as a share of the synthetic rows, and the same of wide rows: dna lost .008 of
     # U.C. with .1 (one seed).
     coverage_share: float = 0.3
     wide_coverage_share: float = 0.02
-    # Rows in one call of the source. Bounds memory.
-    query_block_rows: int = 4096
     # Features from which rows are wide: points are searched in principal components, and synthetic
     # rows made by crossover. DESIGN 5.3.
     wide_features: int = 48
     n_components: int = 32
-    # Rows that principal components are computed from. Bounds the time.
-    component_rows: int = 5000
     # Directions of the curved base of wide rows (DESIGN 5.3); rows whose gradients give them, and
     # the cost of these in multiply-adds. Bound the time.
     n_directions: int = 16
     gradient_rows: int = 500
     max_gradient_cost: float = 5e9
     # Mean probability of all but the two likeliest classes above which probabilities are raised to
-    # a power (DESIGN 5.3), the largest power, and the rows that it is found by.
+    # a power. DESIGN 5.3.
     max_rest_probability: float = 0.15
-    max_sharpening: float = 16.0
-    sharpening_rows: int = 5000
 
 
 @dataclass(frozen=True)
@@ -134,15 +121,11 @@ class TrainConfig:
     # Weight decay of the local functions, and the same behind a projection. Settled.
     weight_decay: float = 0.01
     wide_weight_decay: float = 0.2
-    # Initial points: rows for each, and what is added to the ambiguity of a row (0 to 1) as its
-    # weight. DESIGN 5.4.
+    # Initial points: rows for each. DESIGN 5.4.
     rows_per_initial_point: int = 64
-    unambiguous_weight: float = 0.02
     # Maps of pairs and nodes: rows needed for each point, and fewest epochs. Not measured.
     min_rows_per_point: int = 20
     min_pair_epochs: int = 2
-    # Smallest and largest factor on logits. Guards against a loss without a minimum.
-    temperature_bounds: tuple[float, float] = (0.02, 50)
 
 
 @dataclass(frozen=True)
@@ -160,8 +143,7 @@ class ValidationConfig:
     # to their ambiguity instead of evenly. Not measured.
     oversampling: int = 2
     ambiguous_share: float = 0.5
-    # Rows among which neighbours are searched; smallest number of rows to start from. Not measured.
-    max_neighbor_rows: int = 8000
+    # Smallest number of rows to start from. Not measured.
     min_start_rows: int = 20
     # Features below which crossover leaves the distribution of the rows. Not measured.
     min_features_for_crossover: int = 8
@@ -212,9 +194,8 @@ class FallbackConfig:
     # on unseen rows was .9981 where validation rows had 1.0 and coverage rows .999.
     disagreement_share: float = 0.5
     agreement_errors: float = 0.5
-    # Rows to measure agreement on between and around the given ones, and their values together.
+    # Rows to measure agreement on between and around the given ones.
     coverage_rows: int = 4000
-    max_coverage_values: int = 1 << 24
 
 
 @dataclass(frozen=True)
@@ -238,9 +219,6 @@ class SearchConfig:
     few_classes: int = 12
     listed_classes: tuple[int, ...] = (4, 8, 12, 16, 24, 32)
     max_listed_change: float = 0.0005
-    # Share by which the largest size within the costs must exceed the one before to be trained.
-    # Not measured.
-    min_size_step: float = 0.25
     # Nearest points whose functions are averaged, and the smaller number that is tried last.
     # Settled.
     blend: int = 7
@@ -258,21 +236,14 @@ class SearchConfig:
     # row, and finding the points to blend. 23 ns with one point, 30 to 60 with 16 to 128, at 30
     # multiply-adds per ns (AVX-512).
     row_cost: float = 1000
-    # Points that a map may have however few rows there are. Settled.
-    points_for_any_rows: int = 64
     # Points up to which a candidate may cost as much as its source. Not measured.
     few_points: int = 128
-    # Share of the rarest class: agreements that differ by less count as equal. Not measured.
-    min_difference: float = 0.001
-    # Standard errors within which a candidate is as good as the best, and the same for one that
-    # costs more than the speed-up above allows. Not measured.
+    # Standard errors within which a candidate is as good as the best; twice as many for one that
+    # costs more than the speed-up above allows, and to call a training worse. Not measured.
     select_errors: float = 1.0
-    costly_select_errors: float = 2.0
     # The last training uses the held-out rows as well if they are at least this share of the rows.
     # Not measured.
     min_held_out_share: float = 0.1
-    # Standard errors by which a longer training must be worse to be discarded. Not measured.
-    worse_errors: float = 2.0
     # Timing for max_time_us: rows and repeats. Largest number of points that limits allow.
     timed_rows: int = 20_000
     timing_turns: int = 5

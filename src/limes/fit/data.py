@@ -13,6 +13,9 @@ from limes.model.affine import AffineMap
 from limes.sources.base import MulticlassSource
 from limes.subsample import rank_within_class
 
+# Values of all rows together: 512 MB of float64. Bounds memory.
+MAX_VALUES = 1 << 26
+
 
 def class_index_of_labels(model: Any, y: Labels) -> Indices:
     """Return the class index of true labels, in the source's order of classes."""
@@ -69,7 +72,7 @@ def _sample_index(
     n_rows: int, n_features: int, *, class_index: Indices | None, rng: np.random.Generator
 ) -> Indices:
     """Choose all rows, or a random sample of many."""
-    max_rows = max(1, min(DEFAULTS.data.max_rows, DEFAULTS.data.max_values // max(n_features, 1)))
+    max_rows = max(1, min(DEFAULTS.data.max_rows, MAX_VALUES // max(n_features, 1)))
     if n_rows <= max_rows:
         return np.arange(n_rows)
     order = rng.permutation(n_rows)

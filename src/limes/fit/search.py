@@ -448,7 +448,7 @@ class Search:
     @property
     def _max_points(self) -> int:
         """Largest number of points that there are rows for."""
-        return max(len(self.data.rows), DEFAULTS.search.points_for_any_rows)
+        return len(self.transfer_set.rows) // DEFAULTS.train.rows_per_initial_point
 
     @property
     def max_cost_without_proof(self) -> float:
@@ -457,10 +457,10 @@ class Search:
         return max(self.source.multiply_adds / config.min_speed_up, config.negligible_cost)
 
     def _largest_affordable(self, low: int, high: int, shape: str) -> list[int]:
-        """Return the largest affordable number of points between two sizes, if it is worth it."""
+        """Return the largest affordable number of points between two sizes, if at least twice."""
         high = min(high, self._max_points + 1)
         min_agreement = self.options.limits.min_agreement
-        min_size = low + int(low * DEFAULTS.search.min_size_step)
+        min_size = 2 * low
         while high - low > 1:
             middle = (low + high) // 2
             cost = self.untrained_scheme(middle, shape).cost
@@ -541,14 +541,11 @@ class Search:
 
     def select(self, trained: list[TrainedCandidate]) -> int:
         """Return the place of the best candidate."""
-        validation = self.evaluator.validation
-        rarest_class = np.bincount(validation.class_index, validation.weights).min()
         return select(
             [self._for_selection(item) for item in trained],
             self.options.limits.min_agreement,
             [item.balanced_agreement for item in trained],
             max_cost_without_proof=self.max_cost_without_proof,
-            min_difference=DEFAULTS.search.min_difference * rarest_class,
             good_enough=[item.is_good_enough for item in trained],
         )
 
@@ -574,7 +571,6 @@ def select(
     min_agreement: float | None = None,
     balanced_agreements: Sequence[tuple[float, float]] | None = None,
     max_cost_without_proof: float = np.inf,
-    min_difference: float = 0.0,
     good_enough: Sequence[bool] = (),
 ) -> int:
     """Return the place of the cheapest candidate that is good enough, or as good as the best."""
@@ -584,16 +580,13 @@ def select(
         return _cheapest(candidates, places)
     if any(good_enough):
         return _cheapest(candidates, set(np.flatnonzero(good_enough).tolist()))
-    agreements = [
-        (item.agreement, max(item.agreement_error, min_difference)) for item in candidates
-    ]
+    agreements = [(item.agreement, item.agreement_error) for item in candidates]
     balanced = balanced_agreements or []
     n_errors = DEFAULTS.search.select_errors
     place = _cheapest(candidates, _near_best(agreements, balanced, n_errors))
     if candidates[place].cost <= max_cost_without_proof:
         return place
-    n_errors = DEFAULTS.search.costly_select_errors
-    return _cheapest(candidates, _near_best(agreements, balanced, n_errors))
+    return _cheapest(candidates, _near_best(agreements, balanced, 2 * n_errors))
 
 
 def _near_best(

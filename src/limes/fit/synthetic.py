@@ -11,6 +11,9 @@ from limes.fit.config import DEFAULTS
 from limes.sources.base import training_rows
 from limes.sources.pipelines import unwrap
 
+# Rows that are checked for categories. Bounds the time.
+CATEGORY_ROWS = 2000
+
 
 def rows_from_training_rows(model: Any, rng: np.random.Generator) -> Array:
     """Return the training rows that a classifier keeps, and synthetic rows made from them.
@@ -175,7 +178,7 @@ def find_categories(rows: Array) -> NDArray[np.bool_]:
     >>> find_categories(np.array([[x % 2, x / 7] for x in range(20)]))
     array([ True, False])
     """
-    sample = rows[:: max(1, len(rows) // DEFAULTS.synthetic.category_rows)]
+    sample = rows[:: max(1, len(rows) // CATEGORY_ROWS)]
     return np.array(
         [len(np.unique(column)) <= DEFAULTS.synthetic.max_category_values for column in sample.T]
     )

@@ -12,7 +12,7 @@ from scipy.special import expit, log_softmax
 from limes._core.train import TrainedMap, train
 from limes._typing import Array, Indices
 from limes.fit.config import DEFAULTS
-from limes.fit.transfer_set import TransferSet
+from limes.fit.transfer_set import TransferSet, one_blas_thread
 from limes.model.affine import AffineMap
 from limes.model.border_map import BorderMap
 from limes.model.curved_base import CurvedBase
@@ -26,8 +26,11 @@ MAX_COVARIANCE_INPUTS = 1500
 COVARIANCE_RIDGE = 1e-6
 # Rows that the covariance is computed from.
 COVARIANCE_ROWS = 5000
+# Smallest and largest factor on logits. Guards against a loss without a minimum.
+TEMPERATURE_BOUNDS = 0.02, 50.0
 
 
+@one_blas_thread
 def fit_base(transfer_set: TransferSet, shape: str) -> tuple[TrainedMap, float]:
     """Fit a base function alone, a map of one point; return its cross-entropy too."""
     rows = transfer_set.rows
@@ -142,7 +145,7 @@ def place_points(
 ) -> tuple[Array, float]:
     """Return initial points, by one step of Lloyd's algorithm, and the spread around them."""
     config = DEFAULTS.train
-    weights = ambiguity + config.unambiguous_weight
+    weights = ambiguity + DEFAULTS.synthetic.unambiguous_weight
     n_drawn = min(len(search_rows), config.rows_per_initial_point * n_points)
     drawn = rng.choice(len(search_rows), size=n_drawn, replace=False, p=weights / weights.sum())
     rows = search_rows[drawn].astype(np.float64)
@@ -236,7 +239,7 @@ def calibrate(map_: BorderMap, rows: Array, probabilities: Array, weights: Array
 
 def fit_inverse_temperature(loss: Callable[[float], float]) -> float:
     """Return the factor on logits at which a loss is smallest."""
-    low, high = DEFAULTS.train.temperature_bounds
+    low, high = TEMPERATURE_BOUNDS
     return minimise_over_factor(loss, low, high)
 
 

@@ -1,12 +1,14 @@
 """Rows with the source's probabilities, and the inputs of base functions of these rows."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.extmath import randomized_svd
+from threadpoolctl import ThreadpoolController
 
 from limes._core.train import CurvedInputs
 from limes._typing import Array, Indices
@@ -14,13 +16,26 @@ from limes.fit.config import DEFAULTS
 from limes.fit.synthetic import coverage_rows, sample_near_border
 from limes.sources.base import MulticlassSource
 
+Function = TypeVar("Function", bound=Callable[..., Any])
+# For results that do not depend on the number of threads of BLAS.
+one_blas_thread: Callable[[Function], Function] = ThreadpoolController().wrap(
+    limits=1, user_api="blas"
+)
+
 # Features up to which principal components come from the covariance matrix: the choice of an
 # algorithm, not of a result.
 MAX_COVARIANCE_FEATURES = 3000
 # Smallest mean square of the terms of a curved base. Guards rows that are all equal.
 MIN_MEAN_SQUARE = 1e-30
-# Precision of the exponent of the probabilities.
-SHARPENING_TOLERANCE = 0.01
+# Values of the synthetic rows together: 100 MB of float32, and 240 MB before the smallest number of
+# rows is reduced, too. Rows in one call of the source. Bound memory.
+MAX_VALUES, MAX_WIDE_VALUES = 2.4e7, 6e7
+QUERY_BLOCK_ROWS = 4096
+# Rows that principal components, and the exponent of the probabilities, are computed from: bound
+# the time.
+COMPONENT_ROWS, SHARPENING_ROWS = 5000, 5000
+# Largest exponent of the probabilities, and its precision.
+MAX_SHARPENING, SHARPENING_TOLERANCE = 16.0, 0.01
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +61,7 @@ class TransferSet:
     sharpening: float
 
     @cached_property
+    @one_blas_thread
     def search_rows(self) -> NDArray[np.float32]:
         """The rows in the space where nearest points are searched."""
         if self.components is None:
@@ -57,6 +73,7 @@ class TransferSet:
         """Mean of the real rows."""
         return self.rows[: self.n_real].mean(axis=0, dtype=np.float64)
 
+    @one_blas_thread
     def curved_inputs(self, shape: str) -> CurvedInputs | None:
         """Return the inputs of a base function of some shape beside the features."""
         if shape == "linear":
@@ -88,11 +105,9 @@ def build_transfer_set(
         config.max_synthetic_rows,
         max(config.default_synthetic_rows, config.synthetic_rows_per_row * len(rows)),
         config.max_query_cost / source.query_cost,
-        config.max_values / n_features,
+        MAX_VALUES / n_features,
     )
-    n_synthetic = max(
-        n_synthetic, min(config.min_synthetic_rows, config.max_wide_values / n_features)
-    )
+    n_synthetic = max(n_synthetic, min(config.min_synthetic_rows, MAX_WIDE_VALUES / n_features))
     is_wide = n_features >= config.wide_features
     components, explained_share = _principal_components(rows) if is_wide else (None, 1.0)
     real_logits = query_source(source, rows)
@@ -100,7 +115,7 @@ def build_transfer_set(
         rows, real_logits, int(n_synthetic), components, explained_share, rng
     )
     logits = np.concatenate([real_logits, query_source(source, synthetic)])
-    sharpening = find_sharpening(logits[:: max(1, len(logits) // config.sharpening_rows)])
+    sharpening = find_sharpening(logits[:: max(1, len(logits) // SHARPENING_ROWS)])
     return TransferSet(
         np.concatenate([rows.astype(np.float32), synthetic]),
         *_targets(logits, sharpening),
@@ -148,6 +163,7 @@ def extend_transfer_set(
     )
 
 
+@one_blas_thread
 def _synthetic_rows(
     rows: Array,
     logits: NDArray[np.float32],
@@ -178,7 +194,7 @@ def _synthetic_rows(
 
 def query_source(source: MulticlassSource, rows: NDArray[np.floating]) -> NDArray[np.float32]:
     """Return the source's logits, block by block."""
-    n_block = DEFAULTS.transfer.query_block_rows
+    n_block = QUERY_BLOCK_ROWS
     logits = np.concatenate(
         [
             np.asarray(source.logits(rows[start : start + n_block].astype(np.float64)), np.float32)
@@ -224,7 +240,7 @@ def find_sharpening(logits: NDArray[np.float32]) -> float:
     """
     config = DEFAULTS.transfer
     n_classes = logits.shape[1]
-    low, high = 1.0, config.max_sharpening
+    low, high = 1.0, MAX_SHARPENING
 
     def rest(exponent: float) -> float:
         probabilities = np.partition(softmax(np.float32(exponent) * logits), -2, axis=1)
@@ -247,10 +263,11 @@ def _targets(logits: NDArray[np.float32], sharpening: float) -> tuple[NDArray[np
     )
 
 
+@one_blas_thread
 def _principal_components(rows: Array) -> tuple[Array, float]:
     """Return the directions in which rows vary most, and their share of the variance."""
     n_components = DEFAULTS.transfer.n_components
-    sample = rows[:: max(1, len(rows) // DEFAULTS.transfer.component_rows)]
+    sample = rows[:: max(1, len(rows) // COMPONENT_ROWS)]
     centred = sample - sample.mean(axis=0)
     if centred.shape[1] > MAX_COVARIANCE_FEATURES:
         directions = randomized_svd(centred, n_components, random_state=0)[2].T
@@ -263,6 +280,7 @@ def _principal_components(rows: Array) -> tuple[Array, float]:
     return directions, min(1.0, explained / total) if total > 0 else 1.0
 
 
+@one_blas_thread
 def _gradient_directions(
     source: MulticlassSource,
     rows: Array,

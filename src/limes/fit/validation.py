@@ -15,6 +15,8 @@ from limes.sources.base import MulticlassSource
 
 # Added to the weight of every row that is drawn by weight. Guards against too few rows with any.
 MIN_WEIGHT = 1e-9
+# Values of all coverage rows together. Bounds memory.
+MAX_COVERAGE_VALUES = 1 << 24
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +131,7 @@ def coverage_validation_set(
 ) -> ValidationSet:
     """Return rows between and around the held-out rows, to measure agreement away from all rows."""
     config = DEFAULTS.fallback
-    n_coverage = min(config.coverage_rows, config.max_coverage_values // sampled.X.shape[1])
+    n_coverage = min(config.coverage_rows, MAX_COVERAGE_VALUES // sampled.X.shape[1])
     held_out = np.flatnonzero(is_held_out)
     places = (
         held_out if len(held_out) >= DEFAULTS.validation.min_rows else np.arange(len(is_held_out))
@@ -177,7 +179,9 @@ def importance_weighted_validation_set(
     n_real, start_margins = len(real.rows), _margins(source.logits(sampled.rows[starts]))
     max_queries = config.max_query_cost / source.query_cost
     n_synthetic = int(np.clip(max_queries, config.min_synthetic_rows, config.max_synthetic_rows))
-    neighbours = rng.permutation(np.flatnonzero(~is_held_out))[: config.max_neighbor_rows]
+    neighbours = rng.permutation(np.flatnonzero(~is_held_out))[
+        : DEFAULTS.synthetic.max_neighbor_rows
+    ]
     places = np.concatenate([starts, neighbours])
     # A jittered row of many features is nearer to a row that the source has memorised than unseen
     # rows are; crossover breaks correlations of features. Half of each estimates well.

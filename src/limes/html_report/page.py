@@ -19,9 +19,12 @@ from limes.classifier import BordersClassifier
 from limes.model.border_map import BorderMap
 from limes.model.exact import ExactScheme
 from limes.model.model import Candidate
-from limes.plotting import Plane, draw_candidates, draw_plane
-from limes.report import ComparedModel, Comparison, ModelScores, compare
+from limes.plotting import COLOURS, Plane, draw_candidates, draw_plane, new_figure
+from limes.report import N_BINS, ComparedModel, Comparison, ModelScores, compare
 from limes.sources.exact import exact_predict
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 # More classes than this are a picture instead of a table of numbers.
 MAX_TABLE_CLASSES = 12
