@@ -27,9 +27,9 @@ one_blas_thread: Callable[[Function], Function] = ThreadpoolController().wrap(
 MAX_COVARIANCE_FEATURES = 3000
 # Smallest mean square of the terms of a curved base. Guards rows that are all equal.
 MIN_MEAN_SQUARE = 1e-30
-# Values of the synthetic rows together: 100 MB of float32, and 240 MB before the smallest number of
-# rows is reduced, too. Rows in one call of the source. Bound memory.
-MAX_VALUES, MAX_WIDE_VALUES = 2.4e7, 6e7
+# Values of the synthetic rows together: 100 MB of float32. Rows in one call of the source. Bound
+# memory.
+MAX_VALUES = 2.4e7
 QUERY_BLOCK_ROWS = 4096
 # Rows that principal components, and the exponent of the probabilities, are computed from: bound
 # the time.
@@ -105,9 +105,8 @@ def build_transfer_set(
         config.max_synthetic_rows,
         max(config.default_synthetic_rows, config.synthetic_rows_per_row * len(rows)),
         config.max_query_cost / source.query_cost,
-        MAX_VALUES / n_features,
     )
-    n_synthetic = max(n_synthetic, min(config.min_synthetic_rows, MAX_WIDE_VALUES / n_features))
+    n_synthetic = min(max(n_synthetic, config.min_synthetic_rows), MAX_VALUES / n_features)
     is_wide = n_features >= config.wide_features
     components, explained_share = _principal_components(rows) if is_wide else (None, 1.0)
     real_logits = query_source(source, rows)

@@ -15,8 +15,8 @@ from limes.sources.base import MulticlassSource
 
 # Added to the weight of every row that is drawn by weight. Guards against too few rows with any.
 MIN_WEIGHT = 1e-9
-# Values of all coverage rows together. Bounds memory.
-MAX_COVERAGE_VALUES = 1 << 24
+# Values of all synthetic rows together. Bounds memory.
+MAX_VALUES = 1 << 24
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +131,7 @@ def coverage_validation_set(
 ) -> ValidationSet:
     """Return rows between and around the held-out rows, to measure agreement away from all rows."""
     config = DEFAULTS.fallback
-    n_coverage = min(config.coverage_rows, MAX_COVERAGE_VALUES // sampled.X.shape[1])
+    n_coverage = min(config.coverage_rows, MAX_VALUES // sampled.X.shape[1])
     held_out = np.flatnonzero(is_held_out)
     places = (
         held_out if len(held_out) >= DEFAULTS.validation.min_rows else np.arange(len(is_held_out))
@@ -179,6 +179,8 @@ def importance_weighted_validation_set(
     n_real, start_margins = len(real.rows), _margins(source.logits(sampled.rows[starts]))
     max_queries = config.max_query_cost / source.query_cost
     n_synthetic = int(np.clip(max_queries, config.min_synthetic_rows, config.max_synthetic_rows))
+    n_synthetic = min(n_synthetic, MAX_VALUES // (config.oversampling * sampled.rows.shape[1]))
+    n_synthetic = max(n_synthetic, 1)
     neighbours = rng.permutation(np.flatnonzero(~is_held_out))[
         : DEFAULTS.synthetic.max_neighbor_rows
     ]
