@@ -109,18 +109,16 @@ def build_transfer_set(
     n_synthetic = min(max(n_synthetic, config.min_synthetic_rows), MAX_VALUES / n_features)
     is_wide = n_features >= config.wide_features
     components, explained_share = _principal_components(rows) if is_wide else (None, 1.0)
-    real_logits = query_source(source, rows)
-    synthetic = _synthetic_rows(
-        rows, real_logits, int(n_synthetic), components, explained_share, rng
+    labelled, logits = _label_rows(
+        source, rows, len(rows), int(n_synthetic), components, explained_share, rng
     )
-    logits = np.concatenate([real_logits, query_source(source, synthetic)])
     sharpening = find_sharpening(logits[:: max(1, len(logits) // SHARPENING_ROWS)])
     return TransferSet(
-        np.concatenate([rows.astype(np.float32), synthetic]),
+        labelled,
         *_targets(logits, sharpening),
         components,
         explained_share,
-        _gradient_directions(source, rows, real_logits, rng) if is_wide else None,
+        _gradient_directions(source, rows, logits[: len(rows)], rng) if is_wide else None,
         len(rows),
         sharpening,
     )
@@ -133,25 +131,23 @@ def extend_transfer_set(
     n_real, n_synthetic = transfer_set.n_real, len(transfer_set.rows) - transfer_set.n_real
     # In the same precision, or a category would have two values.
     added = rows.astype(np.float32)
-    logits = query_source(source, rows)
-    synthetic = _synthetic_rows(
+    labelled, logits = _label_rows(
+        source,
         np.concatenate([added, transfer_set.rows[:n_real]]).astype(np.float64),
-        logits,
+        len(rows),
         n_synthetic * len(rows) // n_real,
         transfer_set.components,
         transfer_set.explained_share,
         rng,
     )
-    probabilities, ambiguity = _targets(
-        np.concatenate([logits, query_source(source, synthetic)]), transfer_set.sharpening
-    )
+    probabilities, ambiguity = _targets(logits, transfer_set.sharpening)
 
     def join(old: NDArray[Any], new: NDArray[Any]) -> NDArray[Any]:
         """Return the values of both sets, those of real rows first."""
         return np.concatenate([old[:n_real], new[: len(rows)], old[n_real:], new[len(rows) :]])
 
     return TransferSet(
-        join(transfer_set.rows, np.concatenate([added, synthetic])),
+        join(transfer_set.rows, labelled),
         join(transfer_set.probabilities, probabilities),
         join(transfer_set.ambiguity, ambiguity),
         transfer_set.components,
@@ -160,6 +156,30 @@ def extend_transfer_set(
         n_real + len(rows),
         transfer_set.sharpening,
     )
+
+
+def _label_rows(
+    source: MulticlassSource,
+    rows: Array,
+    n_starts: int,
+    n_more: int,
+    components: Array | None,
+    explained_share: float,
+    rng: np.random.Generator,
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Return the first rows, and more that are made from them or repeat them, with their logits.
+
+    The rows after the first are neighbours alone.
+    """
+    starts = rows[:n_starts]
+    logits = query_source(source, starts)
+    n_repeats = int(DEFAULTS.transfer.real_share * n_more / n_starts)
+    synthetic = _synthetic_rows(
+        rows, logits, n_more - n_repeats * n_starts, components, explained_share, rng
+    )
+    real = [starts.astype(np.float32)] * (n_repeats + 1)
+    all_logits = [logits, query_source(source, synthetic), *[logits] * n_repeats]
+    return np.concatenate([real[0], synthetic, *real[1:]]), np.concatenate(all_logits)
 
 
 @one_blas_thread

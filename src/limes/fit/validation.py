@@ -167,28 +167,33 @@ def importance_weighted_validation_set(
     config = DEFAULTS.validation
     held_out = np.flatnonzero(is_held_out)
     others = np.flatnonzero(is_held_out & ~is_training_row)
-    # Where nearly all rows are support vectors, only rows far from all of them will do, which
-    # crossover makes; with few features no row is far.
+    n_features = sampled.rows.shape[1]
+    is_wide = n_features >= DEFAULTS.transfer.wide_features
+    can_cross = n_features >= config.min_features_for_crossover
     has_others = len(others) >= config.min_start_rows
-    starts = others if has_others else held_out
-    can_cross = sampled.rows.shape[1] >= config.min_features_for_crossover
+    # Where most rows are support vectors, the others may lie elsewhere: a shell in 30 dimensions
+    # had none in its outer parts.
+    is_like_all = is_wide or not can_cross or 2 * len(others) >= len(held_out)
+    starts = others if has_others and is_like_all else held_out
     has_starts = len(starts) >= config.min_start_rows and (has_others or can_cross)
     if target_margins is None or not has_starts:
         return held_out_validation_set(source, sampled, held_out, options)
-    real = held_out_validation_set(source, sampled, starts if has_others else starts[:0], options)
-    n_real, start_margins = len(real.rows), _margins(source.logits(sampled.rows[starts]))
+    n_real = len(others) if starts is others else 0
+    real = held_out_validation_set(source, sampled, starts[:n_real], options)
+    start_margins = _margins(source.logits(sampled.rows[starts]))
     max_queries = config.max_query_cost / source.query_cost
     n_synthetic = int(np.clip(max_queries, config.min_synthetic_rows, config.max_synthetic_rows))
-    n_synthetic = min(n_synthetic, MAX_VALUES // (config.oversampling * sampled.rows.shape[1]))
+    n_synthetic = min(n_synthetic, MAX_VALUES // (config.oversampling * n_features))
     n_synthetic = max(n_synthetic, 1)
     neighbours = rng.permutation(np.flatnonzero(~is_held_out))[
         : DEFAULTS.synthetic.max_neighbor_rows
     ]
     places = np.concatenate([starts, neighbours])
-    # A jittered row of many features is nearer to a row that the source has memorised than unseen
-    # rows are; crossover breaks correlations of features. Half of each estimates well.
-    is_wide = sampled.rows.shape[1] >= DEFAULTS.transfer.wide_features
-    makers = ([jitter] if has_others else []) + ([crossover] if is_wide or not has_others else [])
+    # A jittered row of many features, or of a support vector, is nearer to a row that the source
+    # has memorised than unseen rows are; crossover breaks correlations of features. Half of each
+    # estimates well. With few features no crossed row is far from all.
+    makers = [jitter, crossover] if is_wide or starts is held_out else [jitter]
+    makers = makers if has_others else [crossover]
     made = [
         make(
             _raw_rows(sampled, places),
