@@ -228,6 +228,31 @@ Rows slice_rows(const Rows& rows, size_t first, size_t n) {
             rows.is_double};
 }
 
+// The chunks of rows that a thread classifies: the caller's rows, or a conversion of them.
+class ChunkReader {
+public:
+    ChunkReader(const PredictKernels& kernels, size_t n_features)
+        : kernels_(kernels), n_features_(n_features) {}
+
+    Rows read(const Rows& rows, size_t first, size_t last) {
+        return slice_rows(rows, first, last - first);
+    }
+    Rows read(const IntegerRows& rows, size_t first, size_t last) {
+        converted_.resize((last - first) * n_features_);
+        kernels_.convert(rows, n_features_, first, last, converted_.data());
+        return {reinterpret_cast<const char*>(converted_.data()), last - first,
+                ptrdiff_t(n_features_ * sizeof(float)), sizeof(float), false};
+    }
+
+private:
+    const PredictKernels& kernels_;
+    size_t n_features_;
+    std::vector<float> converted_;
+};
+
+size_t number_size(const Rows& rows) { return rows.is_double ? sizeof(double) : sizeof(float); }
+size_t number_size(const IntegerRows&) { return sizeof(float); }
+
 // A row that is out of range, multiplied by the power of two that brings it into range. So far from
 // zero only the direction of a row determines its nearest point and the signs of its values, and
 // the multiplication is exact.
@@ -384,29 +409,27 @@ void Classifier::classify_out_of_range(const Rows& row, ThreadClassifier<Real>& 
 }
 
 template <class Real>
-void Classifier::run_chunk(const Rows& rows, size_t first, size_t last,
-                           ThreadClassifier<Real>& thread, int32_t* classes,
-                           std::atomic<size_t>& first_not_finite) const {
-    while (first < last) {
-        const size_t stop =
-            maps_->level().predict.first_out_of_range(rows, n_features(), first, last, limit_);
+void Classifier::run_chunk(const Rows& rows, size_t start, ThreadClassifier<Real>& thread,
+                           int32_t* classes, std::atomic<size_t>& first_not_finite) const {
+    for (size_t first = 0; first < rows.count; ++first) {
+        const size_t stop = maps_->level().predict.first_out_of_range(rows, n_features(), first,
+                                                                      rows.count, limit_);
         if (stop > first) thread.classify(slice_rows(rows, first, stop - first), classes);
         classes += stop - first;
         first = stop;
-        if (stop == last) return;
+        if (stop == rows.count) return;
         bool is_finite;
         classify_out_of_range(slice_rows(rows, first, 1), thread, classes++, is_finite);
-        for (size_t known = first_not_finite; !is_finite && first < known;)
-            if (first_not_finite.compare_exchange_weak(known, first)) break;
-        ++first;
+        for (size_t known = first_not_finite; !is_finite && start + first < known;)
+            if (first_not_finite.compare_exchange_weak(known, start + first)) break;
     }
 }
 
-template <class Real>
-ptrdiff_t Classifier::run(const Rows& rows, const char* table, size_t size, char* out,
+template <class Real, class AnyRows>
+ptrdiff_t Classifier::run(const AnyRows& rows, const char* table, size_t size, char* out,
                           size_t n_threads) const {
     if (rows.count == 0) return -1;
-    const size_t row_bytes = n_features() * (rows.is_double ? sizeof(double) : sizeof(float));
+    const size_t row_bytes = n_features() * number_size(rows);
     // Checking and labelling a row costs as much as some multiply-adds.
     double work = work_per_row(maps_->packed(Real()).model()) + 16;
     if (exact_) work += 0.05 * exact_->work_per_row();  // a few rows are left to them
@@ -417,9 +440,11 @@ ptrdiff_t Classifier::run(const Rows& rows, const char* table, size_t size, char
     std::vector<ThreadClassifier<Real>> threads;
     for (size_t i = 0; i < n_threads; ++i) threads.push_back(thread_classifier<Real>(chunk));
     std::vector<std::vector<int32_t>> classes(n_threads, std::vector<int32_t>(chunk));
+    std::vector<ChunkReader> readers(n_threads, {maps_->level().predict, n_features()});
     std::atomic<size_t> first_not_finite{rows.count};
     run_chunks(rows.count, chunk, n_threads, [&](size_t number, size_t first, size_t last) {
-        run_chunk(rows, first, last, threads[number], classes[number].data(), first_not_finite);
+        run_chunk(readers[number].read(rows, first, last), first, threads[number],
+                  classes[number].data(), first_not_finite);
         threads[number].finish();
         write_labels(classes[number].data(), last - first, table, size, out + first * size);
     });
@@ -427,7 +452,8 @@ ptrdiff_t Classifier::run(const Rows& rows, const char* table, size_t size, char
 }
 
 // By exact sums alone.
-ptrdiff_t Classifier::run_exact(const Rows& rows, const char* table, size_t size, char* out,
+template <class AnyRows>
+ptrdiff_t Classifier::run_exact(const AnyRows& rows, const char* table, size_t size, char* out,
                                 size_t n_threads) const {
     if (rows.count == 0) return -1;
     const double work = double(rows.count) * exact_->work_per_row();
@@ -439,9 +465,10 @@ ptrdiff_t Classifier::run_exact(const Rows& rows, const char* table, size_t size
     threads.reserve(n_threads);
     for (size_t i = 0; i < n_threads; ++i) threads.emplace_back(*exact_, chunk);
     std::vector<std::vector<int32_t>> classes(n_threads, std::vector<int32_t>(chunk));
+    std::vector<ChunkReader> readers(n_threads, {exact_->level().predict, n_features()});
     std::atomic<size_t> first_not_finite{rows.count};
     run_chunks(rows.count, chunk, n_threads, [&](size_t number, size_t first, size_t last) {
-        threads[number].classify(slice_rows(rows, first, last - first), classes[number].data());
+        threads[number].classify(readers[number].read(rows, first, last), classes[number].data());
         const size_t found = first + threads[number].first_not_finite();
         for (size_t known = first_not_finite; found < last && found < known;)
             if (first_not_finite.compare_exchange_weak(known, found)) break;
@@ -450,11 +477,22 @@ ptrdiff_t Classifier::run_exact(const Rows& rows, const char* table, size_t size
     return first_not_finite == rows.count ? -1 : ptrdiff_t(first_not_finite);
 }
 
-ptrdiff_t Classifier::label(const Rows& rows, const char* table, size_t size, char* out,
-                            size_t n_threads) const {
+template <class AnyRows>
+ptrdiff_t Classifier::label_any(const AnyRows& rows, const char* table, size_t size, char* out,
+                                size_t n_threads) const {
     if (!maps_) return run_exact(rows, table, size, out, n_threads);
     return maps_->is_double() ? run<double>(rows, table, size, out, n_threads)
                               : run<float>(rows, table, size, out, n_threads);
+}
+
+ptrdiff_t Classifier::label(const Rows& rows, const char* table, size_t size, char* out,
+                            size_t n_threads) const {
+    return label_any(rows, table, size, out, n_threads);
+}
+
+ptrdiff_t Classifier::label(const IntegerRows& rows, const char* table, size_t size, char* out,
+                            size_t n_threads) const {
+    return label_any(rows, table, size, out, n_threads);
 }
 
 ptrdiff_t Classifier::first_out_of_range(const Rows& rows) const {

@@ -43,6 +43,8 @@ public:
     // the maps (with exact sums: in that of the row), or -1.
     ptrdiff_t label(const Rows& rows, const char* table, size_t size, char* out,
                     size_t n_threads) const;
+    ptrdiff_t label(const IntegerRows& rows, const char* table, size_t size, char* out,
+                    size_t n_threads) const;
     // The first row with a number above 2 to max_exponent or not finite, or -1.
     ptrdiff_t first_out_of_range(const Rows& rows) const;
     // The class of each row.
@@ -56,17 +58,21 @@ private:
     void check_rule() const;
     template <class Real>
     ThreadClassifier<Real> thread_classifier(size_t max_rows) const;
-    template <class Real>
-    ptrdiff_t run(const Rows& rows, const char* table, size_t size, char* out,
+    template <class AnyRows>
+    ptrdiff_t label_any(const AnyRows& rows, const char* table, size_t size, char* out,
+                        size_t n_threads) const;
+    template <class Real, class AnyRows>
+    ptrdiff_t run(const AnyRows& rows, const char* table, size_t size, char* out,
                   size_t n_threads) const;
     template <class Real>
-    void run_chunk(const Rows& rows, size_t first, size_t last, ThreadClassifier<Real>& thread,
-                   int32_t* classes, std::atomic<size_t>& first_not_finite) const;
+    void run_chunk(const Rows& rows, size_t start, ThreadClassifier<Real>& thread, int32_t* classes,
+                   std::atomic<size_t>& first_not_finite) const;
     template <class Real>
     void classify_out_of_range(const Rows& row, ThreadClassifier<Real>& thread,
                                int32_t* class_index, bool& is_finite) const;
     size_t chunk_rows(size_t row_bytes, size_t number_bytes) const;
-    ptrdiff_t run_exact(const Rows& rows, const char* table, size_t size, char* out,
+    template <class AnyRows>
+    ptrdiff_t run_exact(const AnyRows& rows, const char* table, size_t size, char* out,
                         size_t n_threads) const;
 
     const Maps* maps_ = nullptr;  // null: exact sums alone
