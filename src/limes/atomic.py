@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 import secrets
 import stat
 import sys
@@ -14,6 +15,8 @@ from typing import BinaryIO
 OUT_OF_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 # The byte that is locked on Windows, beyond the end of the file, where it blocks no reader.
 LOCKED_BYTE = 1 << 30
+# What follows the name of the target in that of its temporary file, and of what GDAL writes beside.
+TEMPORARY_END = re.compile(r"[0-9a-f]{16}\.tmp(\..+)?")
 
 if sys.platform == "win32":
     import msvcrt
@@ -50,7 +53,7 @@ def _open_temporary(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             yield stream
         return
     target = Path(os.path.realpath(path))
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}.tmp")
+    temporary = _temporary_name(target)
     try:
         with temporary.open("xb") as stream:
             yield stream
@@ -60,6 +63,45 @@ def _open_temporary(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     finally:
         temporary.unlink(missing_ok=True)
     _sync_folder(target.parent)
+
+
+@contextmanager
+def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Yield the name of a temporary file that is renamed to ``path`` when it is complete.
+
+    As ``atomic_write``, for libraries that open files themselves.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "note.txt")
+    ...     with atomic_path(path) as temporary:
+    ...         _ = temporary.write_text("whole")
+    ...     path.read_text(), len(os.listdir(folder))
+    ('whole', 1)
+    """
+    target = Path(os.path.realpath(path))
+    temporary = _temporary_name(target)
+    try:
+        yield temporary
+        with temporary.open("rb+") as stream:
+            os.fsync(stream.fileno())
+        temporary.replace(target)
+    finally:
+        temporary.unlink(missing_ok=True)
+    _sync_folder(target.parent)
+
+
+def is_temporary(name: str, target: str) -> bool:
+    """Return whether a file's name is that of a temporary file for a target, left by a crash."""
+    start = f".{target}."
+    return name.startswith(start) and bool(TEMPORARY_END.fullmatch(name[len(start) :]))
+
+
+def _temporary_name(target: Path) -> Path:
+    """Return a new name beside a file."""
+    return target.with_name(f".{target.name}.{secrets.token_hex(8)}.tmp")
 
 
 @contextmanager

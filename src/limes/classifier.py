@@ -653,8 +653,7 @@ def accelerate(
         return fast._take_exact_sums(model)
     if X is None:
         X = _synthetic_rows(model, y, fast.random_state)
-    module = import_module(SCENES) if isinstance(X, str | os.PathLike) else _array_module(X)
-    if module is not None:
+    if (module := _array_module(X)) is not None:
         if y is not None:
             raise ValueError("y has labels, but X is a scene or a lazy array, which is sampled.")
         names = getattr(model, "feature_names_in_", None)
@@ -707,8 +706,11 @@ def load(path: str | os.PathLike[str], *, max_bytes: int = 1 << 32) -> BordersCl
 
 
 def _array_module(X: Any) -> Any:
-    """Return the module that predicts arrays of another library, or None."""
+    """Return the module for arrays of another library or the paths of a scene, or None."""
     name = ARRAY_MODULES.get(type(X).__module__.partition(".")[0])
+    first = X[0] if isinstance(X, list | tuple) and X else X
+    if isinstance(first, str | os.PathLike):
+        name = SCENES
     return None if name is None else import_module(name)
 
 

@@ -51,7 +51,17 @@ class ShippedModel:
         ndarray
             As from the method.
         """
-        return getattr(_load(self._data), method)(X, n_jobs=1)
+        return getattr(self.load(), method)(X, n_jobs=1)
+
+    def load(self) -> Model:
+        """Return the model, which a process loads once.
+
+        Returns
+        -------
+        Model
+            What was given, bit for bit.
+        """
+        return _load(self._data)
 
     @property
     def digest(self) -> str:
