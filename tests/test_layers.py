@@ -32,6 +32,7 @@ LAYERS = {
     "plotting": 5,
     "raster": 5,
     "saved_source": 5,
+    "spark": 5,
     "versions": 5,
     "cli": 6,
     "research": 6,
