@@ -150,11 +150,13 @@ def test_equal_models_have_equal_names_in_a_graph(fast, rows):
     assert fast.predict(lazy).name == fast.predict(lazy).name
 
 
+@pytest.mark.cluster
 def test_dask_ml_predicts_in_parallel(fast, rows):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        wrappers = pytest.importorskip("dask_ml.wrappers")
-        lazy = wrappers.ParallelPostFit(fast).predict(da.from_array(rows, chunks=(300, 4)))
+        from dask_ml.wrappers import ParallelPostFit
+
+        lazy = ParallelPostFit(fast).predict(da.from_array(rows, chunks=(300, 4)))
         assert isinstance(lazy, da.Array)
         assert_array_equal(lazy.compute(), fast.predict(rows))
 

@@ -66,31 +66,35 @@ def _open_temporary(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Yield the name of a temporary file that is renamed to ``path`` when it is complete.
+def atomic_paths(*paths: str | os.PathLike[str]) -> Iterator[list[Path]]:
+    """Yield the names of temporary files that are renamed to ``paths`` when all are complete.
 
-    As ``atomic_write``, for libraries that open files themselves.
+    As ``atomic_write``, for libraries that open files themselves; renamed in the order given.
 
     Examples
     --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder, "note.txt")
-    ...     with atomic_path(path) as temporary:
+    ...     with atomic_paths(path) as [temporary]:
     ...         _ = temporary.write_text("whole")
     ...     path.read_text(), len(os.listdir(folder))
     ('whole', 1)
     """
-    target = Path(os.path.realpath(path))
-    temporary = _temporary_name(target)
+    targets = [Path(os.path.realpath(path)) for path in paths]
+    temporaries = [_temporary_name(target) for target in targets]
     try:
-        yield temporary
-        with temporary.open("rb+") as stream:
-            os.fsync(stream.fileno())
-        temporary.replace(target)
+        yield temporaries
+        for temporary in temporaries:
+            with temporary.open("rb+") as stream:
+                os.fsync(stream.fileno())
+        for temporary, target in zip(temporaries, targets, strict=True):
+            temporary.replace(target)
     finally:
-        temporary.unlink(missing_ok=True)
-    _sync_folder(target.parent)
+        for temporary in temporaries:
+            temporary.unlink(missing_ok=True)
+    for folder in {target.parent for target in targets}:
+        _sync_folder(folder)
 
 
 def is_temporary(name: str, target: str) -> bool:

@@ -12,6 +12,7 @@ from limes import load
 from limes.cli.main import main
 from limes.libsvm import write_libsvm_model
 from tests.cli.commands import QUICK, error_of, output_of, run
+from tests.cli.test_folder import killed_at_random
 from tests.raster.conftest import fast, labels, pixels, write_tif  # noqa: F401 - fixtures
 
 
@@ -143,6 +144,14 @@ class TestFolder:
         run(*words, "--bands", "*_B0.tif,*_B1.tif,*_B2.tif,*_B3.tif")
         assert_array_equal(read(scene / "map.tif"), labels)
 
+    @pytest.mark.slow
+    def test_kills_at_random_moments_are_repaired(self, scene, scenes, pixels):  # noqa: F811
+        for number in range(3, 40):
+            write_tif(scene / "scenes" / f"s{number}.tif", np.roll(pixels, number, axis=2))
+        words = [*map(str, scenes), "--jobs", "1"]
+        run(*words)
+        killed_at_random(words, scene / "maps", 20)
+
     def test_one_map_can_be_resumed(self, scene, capsys):
         words = ["map", scene / "m.limes", scene / "scene.tif", "-o", scene / "map.tif", "--resume"]
         assert "1 files written" in output_of(capsys, *words)
@@ -154,7 +163,7 @@ class TestBadInput:
         ("more", "expected"),
         [
             (["--nodata", "x"], "--nodata must be numbers or none, got 'x'"),
-            (["--ram", "1"], "max_memory_mb must be 16 or more, got 1"),
+            (["--ram", "1"], "--ram must be 32 or more, got 1"),
             (["--mask", "missing.tif"], "missing.tif"),
             (["--resume", "--overwrite"], "not allowed with argument"),
             (["--nodata-label", "7"], "must not be the value of a class, got 7"),

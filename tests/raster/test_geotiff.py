@@ -1,5 +1,6 @@
 """GeoTIFF files: whole or not at all."""
 
+import shutil
 import subprocess
 import sys
 
@@ -66,3 +67,16 @@ def test_classes_below_zero_have_no_colours(tmp_path):
     with rasterio.open(path) as file:
         assert (file.read() == -1).all()
         assert file.dtypes == ("int8",)
+
+
+@pytest.mark.skipif(shutil.which("gdalinfo") is None, reason="gdalinfo is not installed")
+def test_gdal_itself_finds_place_colours_and_names(tmp_path):
+    path = tmp_path / "map.tif"
+    codes = code_classes(np.array(["crop", "tree"]), colours=["#ff0000", "#00ff00"])
+    size = {"height": 3, "width": 4, **GRID}
+    with create_geotiff(path, size, dtype="uint8", nodata=0, codes=codes) as file:
+        file.write(np.ones((1, 3, 4), "u1"))
+    text = subprocess.run(["gdalinfo", path], capture_output=True, text=True, check=True).stdout
+    for line in ("UTM zone 21N", "Origin = (717345", "NoData Value=0", "1: crop", "2: tree"):
+        assert line in text
+    assert "2: 0,255,0,255" in text

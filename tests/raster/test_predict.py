@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from rasterio.control import GroundControlPoint
-from rasterio.enums import MaskFlags
+from rasterio.enums import ColorInterp, MaskFlags
 from sklearn.frozen import FrozenEstimator
 from sklearn.svm import SVC
 
@@ -223,6 +223,28 @@ class TestFiles:
         with rasterio.open(tmp_path / "map.tif") as file:
             assert_array_equal(file.read(1), labels)
             assert file.transform == GRID["transform"]
+
+    def test_an_array_in_another_order_is_written_upright(self, fast, pixels, labels, tmp_path):
+        scene = as_array(pixels).transpose("x", "band", "y")
+        predict_raster(fast, scene, output=tmp_path / "map.tif")
+        with rasterio.open(tmp_path / "map.tif") as file:
+            assert_array_equal(file.read(1), labels)
+
+    def test_a_band_of_opacity_beyond_the_model_is_a_mask(self, fast, pixels, labels, tmp_path):
+        opacity = np.where(labels != 0, 255, 0)[None]
+        bands = np.concatenate([pixels, opacity]).astype(np.uint8)
+        path = write_tif(tmp_path / "scene.tif", bands, nodata=None)
+        with rasterio.open(path, "r+") as file:
+            file.colorinterp = [*file.colorinterp[:3], ColorInterp.undefined, ColorInterp.alpha]
+        assert_array_equal(predict_raster(fast, path).values, labels)
+
+    def test_a_fourth_band_that_is_called_opacity_is_a_band(self, fast, pixels, tmp_path):
+        """GDAL calls the fourth band of bytes so by default."""
+        path = write_tif(tmp_path / "scene.tif", pixels.astype(np.uint8), nodata=None)
+        with rasterio.open(path) as file:
+            assert file.colorinterp[3] == ColorInterp.alpha
+        expected = predict_raster(fast, as_array(pixels), nodata_input=None)
+        assert_array_equal(predict_raster(fast, path).values, expected.values)
 
     def test_all_outputs_are_written(self, fast, tif, pixels, tmp_path):
         paths = {name: tmp_path / f"{name}.tif" for name in predict_module.OUTPUTS}
@@ -452,7 +474,7 @@ class TestBadInput:
             ({"nodata_input": [1, 2]}, "one value for each of 4 bands, got 2"),
             ({"nodata_input": {"swir": 1}}, "must have names of bands.*got 'swir'"),
             ({"bad_bands": "skip"}, "must be 'error' or 'drop', got 'skip'"),
-            ({"max_memory_mb": 1}, "must be 16 or more, got 1"),
+            ({"max_memory_mb": 1}, "must be 32 or more, got 1"),
         ],
     )
     def test_wrong_options(self, refuse, tif, options, match):
@@ -481,6 +503,16 @@ class TestBadInput:
         with pytest.raises(ValueError, match="must have the dimension band_dim='band'"):
             predict_raster(fast, as_array(pixels).rename(band="channel"))
         assert predict_raster(fast, as_array(pixels).rename(band="c"), band_dim="c").ndim == 2
+
+    def test_a_time_series_is_not_written(self, fast, pixels, tmp_path):
+        scene = xarray.concat([as_array(pixels)] * 2, dim="time")
+        with pytest.raises(ValueError, match="must have two dimensions and bands"):
+            predict_raster(fast, scene, output=tmp_path / "map.tif")
+        assert not list(tmp_path.iterdir())
+
+    def test_a_slow_classifier(self, fast, tif):
+        with pytest.raises(TypeError, match="fitted BordersClassifier, got SVC"):
+            predict_raster(fast.estimator_, tif)
 
     def test_what_is_no_scene(self, fast):
         with pytest.raises(TypeError, match=r"scene must be a path.*got ndarray"):

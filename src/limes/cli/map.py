@@ -123,7 +123,11 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _options(args: argparse.Namespace) -> dict[str, Any]:
-    """Return the options of ``predict_raster`` that change a map."""
+    """Return the options of ``predict_raster``."""
+    from limes.raster.predict import MIN_MEMORY_MB
+
+    if args.ram < MIN_MEMORY_MB:
+        raise ValueError(f"--ram must be {MIN_MEMORY_MB} or more, got {args.ram}.")
     names, colours = _read_classes(args.classes) if args.classes else (None, None)
     options: dict[str, Any] = {
         "mask": args.mask,
@@ -265,6 +269,7 @@ def _map_folder(
     from limes._core import thread_count
     from limes.cli.folder import FileTask, hash_file, run_tasks
     from limes.raster.geotiff import sidecar_path
+    from limes.raster.predict import MIN_MEMORY_MB
 
     folder = args.output if is_folder else args.output.absolute().parent
     if is_folder and folder.resolve() == args.scenes[0].resolve():
@@ -272,9 +277,9 @@ def _map_folder(
     for path in (args.proba, args.confidence) if is_folder else ():
         if path is not None:
             path.mkdir(parents=True, exist_ok=True)
-    n_jobs = min(thread_count(args.jobs), len(scenes))
+    n_jobs = min(thread_count(args.jobs), len(scenes), args.ram // MIN_MEMORY_MB)
     fast.set_params(n_jobs=max(1, thread_count(args.jobs) // n_jobs))
-    options = {**options, "max_memory_mb": max(16, args.ram // n_jobs)}
+    options = {**options, "max_memory_mb": args.ram // n_jobs}
     patterns = args.bands.split(",") if args.bands else []
     tasks = []
     for name, files in scenes:

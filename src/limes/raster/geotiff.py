@@ -10,7 +10,7 @@ from xml.sax.saxutils import escape
 
 import numpy as np
 
-from limes.atomic import atomic_path, atomic_write
+from limes.atomic import atomic_paths
 from limes.raster.labels import ClassCodes
 from limes.raster.scene import RASTER_EXTRA
 
@@ -42,7 +42,11 @@ def create_geotiff(
     except ImportError as error:
         raise ImportError(RASTER_EXTRA) from error
     size = {key: grid[key] for key in ("height", "width", "crs", "transform") if key in grid}
-    with atomic_path(path) as temporary:
+    has_names = codes is not None and codes.values.dtype in COLOUR_TYPES
+    # Names first: without them a map would be complete for those who look at it.
+    targets = [sidecar_path(path), path] if has_names else [path]
+    with atomic_paths(*targets) as temporaries:
+        temporary = temporaries[-1]
         try:
             with _raising_os_errors(path), warnings.catch_warnings():
                 warnings.simplefilter("ignore", rasterio.errors.NotGeoreferencedWarning)
@@ -64,7 +68,10 @@ def create_geotiff(
                     _describe(file, grid, codes, names, tags or {})
                     yield file
                 _check_complete(temporary, path)
-            _write_sidecar(path, codes)
+            if codes is not None and has_names:
+                temporaries[0].write_text(_names_xml(codes), encoding="utf-8")
+            else:
+                sidecar_path(path).unlink(missing_ok=True)
         finally:
             Path(f"{temporary}.aux.xml").unlink(missing_ok=True)
 
@@ -131,21 +138,15 @@ def sidecar_path(path: str | os.PathLike[str]) -> Path:
     return Path(f"{os.fspath(path)}.aux.xml")
 
 
-def _write_sidecar(path: Path, codes: ClassCodes | None) -> None:
-    """Write the names of classes, which rasterio cannot write; remove an old sidecar without."""
-    sidecar = sidecar_path(path)
-    if codes is None or codes.values.dtype not in COLOUR_TYPES:
-        sidecar.unlink(missing_ok=True)
-        return
+def _names_xml(codes: ClassCodes) -> str:
+    """Return the names of classes as GDAL stores them, which rasterio cannot write."""
     names = dict(zip(codes.values.tolist(), codes.names, strict=True))
     lines = [
         f"      <Category>{escape(names.get(value, ''))}</Category>\n"
         for value in range(max(names) + 1)
     ]
-    text = (
+    return (
         '<PAMDataset>\n  <PAMRasterBand band="1">\n    <CategoryNames>\n'
         f"{''.join(lines)}"
         "    </CategoryNames>\n  </PAMRasterBand>\n</PAMDataset>\n"
     )
-    with atomic_write(sidecar) as stream:
-        stream.write(text.encode())

@@ -202,6 +202,11 @@ class PixelClassifier:
         return [self._fill(valid, part) for part in self._predict(self.pixels.rows(blocks, valid))]
 
     @property
+    def digest(self) -> str:
+        """SHA-256 of the model's file."""
+        return self._shipped.digest
+
+    @property
     def n_classes(self) -> int:
         """Number of classes."""
         return len(self._codes.values)

@@ -4,6 +4,7 @@ import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -11,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limes._typing import Labels
-from limes.dask_arrays import ShippedModel
 from limes.model.model import NO_PROBABILITIES
 from limes.raster.geotiff import TILE, create_geotiff
 from limes.raster.labels import ClassCodes, PixelClassifier, ValidPixels, code_classes
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
 
 Mask: TypeAlias = Callable[[Place], NDArray[np.bool_] | None]
 OUTPUTS = ("label", "probability", "confidence")
-# Pixels of a block at most: larger ones are not faster.
-MAX_BLOCK_PIXELS = 1 << 20
-MIN_MEMORY_MB = 16
+# Pixels of a block at most. Larger ones are not faster, and leave the allocator with more memory.
+MAX_BLOCK_PIXELS = 1 << 18
+MIN_MEMORY_MB = 32
 # Shares of the memory for GDAL's cache of blocks and for the arrays of a block. The rest is left
 # to what the allocator keeps.
-CACHE_SHARE = 0.25
+CACHE_SHARE = 0.125
 BLOCK_SHARE = 0.4
 
 
@@ -115,6 +115,10 @@ def predict_raster(
         whole numbers keep their values; text is coded 1 to k, with the attributes ``flag_values``
         and ``flag_meanings`` of the CF conventions.
     """
+    if not hasattr(fast, "model_"):
+        raise TypeError(
+            f"fast must be a fitted BordersClassifier, got {fast!r:.60}: call limes.accelerate."
+        )
     outputs = [
         "label",
         *(["probability"] if proba else []),
@@ -132,6 +136,8 @@ def predict_raster(
         used = _match_bands(
             opened, fast, by_name=match_by_name, drop=bad_bands == "drop", scaled=scaled
         )
+        if targets is not None and isinstance(used, ArrayScene):
+            used = _upright(used)
         pixels = ValidPixels(used.bands, scaled=scaled)
         is_lazy = isinstance(used, ArrayScene) and any(band.source.chunks for band in used.bands)
         classifier = PixelClassifier(
@@ -239,6 +245,10 @@ def _match_bands(
     n_features, n_bands = fast.n_features_in_, len(scene.bands)
     if n_bands == n_features:
         return scene
+    values = [k for k, band in enumerate(scene.bands) if not band.is_alpha]
+    if isinstance(scene, FileScene) and len(values) == n_features:
+        masks = tuple(band for band in scene.bands if band.is_alpha)
+        return replace(scene.select(values), masks=masks)
     empty = _empty_bands(scene) if n_bands > n_features else []
     if drop and n_bands - len(empty) == n_features:
         return scene.select([k for k in range(n_bands) if k not in empty])
@@ -490,7 +500,7 @@ def _write(
     """Write the outputs by the block; none appears before the last block is written."""
     from rasterio.windows import Window
 
-    grid, tags = _grid_of(scene), _tags_of(fast)
+    grid, tags = _grid_of(scene), _tags_of(fast, classifier.digest)
     with ExitStack() as stack:
         files = []
         for name, path in targets.items():
@@ -519,6 +529,21 @@ def _write(
                 )
 
 
+def _upright(scene: ArrayScene) -> ArrayScene:
+    """Return a scene of two dimensions with these in the order of a file."""
+    import rioxarray  # noqa: F401 - adds the accessor `rio`
+
+    first = scene.bands[0].source
+    if first.ndim != 2:
+        raise ValueError(
+            f"a scene must have two dimensions and bands to be written, got {first.dims!r}: select "
+            "one place along the others, or leave out output."
+        )
+    dims = (first.rio.y_dim, first.rio.x_dim)
+    bands = tuple(replace(band, source=band.source.transpose(*dims)) for band in scene.bands)
+    return replace(scene, bands=bands, shape=bands[0].source.shape)
+
+
 def _grid_of(scene: Scene) -> dict[str, Any]:
     """Return where the pixels of a scene are."""
     if isinstance(scene, FileScene):
@@ -531,14 +556,7 @@ def _grid_of(scene: Scene) -> dict[str, Any]:
         if file.transform.is_identity:
             del grid["transform"]
         return {**grid, "rpcs": file.rpcs}
-    import rioxarray  # noqa: F401 - adds the accessor `rio`
-
     array = scene.bands[0].source
-    if array.ndim != 2:
-        raise ValueError(
-            f"a scene must have two dimensions and bands to be written, got {array.dims!r}: select "
-            "one place along the others, or leave out output."
-        )
     height, width = array.shape
     return {
         "height": height,
@@ -549,13 +567,13 @@ def _grid_of(scene: Scene) -> dict[str, Any]:
     }
 
 
-def _tags_of(fast: "BordersClassifier") -> dict[str, str]:
+def _tags_of(fast: "BordersClassifier", digest: str) -> dict[str, str]:
     """Return tags that say which model made a map, and how well it agrees with its source."""
     import limes
 
     return {
         "LIMES_VERSION": limes.__version__,
-        "LIMES_MODEL_SHA256": ShippedModel(fast.model_).digest,
+        "LIMES_MODEL_SHA256": digest,
         "LIMES_AGREEMENT": f"{fast.agreement_:.4f}",
         "LIMES_COVERAGE_AGREEMENT": f"{fast.coverage_agreement_:.4f}",
     }

@@ -34,6 +34,8 @@ class Band:
     nodata: float | None = None
     scale: float = 1.0
     offset: float = 0.0
+    # Whether a file says that the band is not of values but of opacity.
+    is_alpha: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +80,8 @@ class FileScene(Scene):
 
     files: tuple[Any, ...] = ()
     has_mask: bool = False
+    # Bands of opacity that are masks, not values.
+    masks: tuple[Band, ...] = ()
 
     def read(self, place: Place) -> list[NDArray[Any]]:
         """Return a block of each band, read from each file at once."""
@@ -94,10 +98,13 @@ class FileScene(Scene):
 
     def read_mask(self, place: Place) -> NDArray[np.bool_] | None:
         """Return where the masks of the files, if they have any, are set."""
-        if not self.has_mask:
-            return None
-        masks = [file.read_masks(1, window=_as_window(place)) != 0 for file in self.files]
-        return np.logical_and.reduce(masks)
+        window = _as_window(place)
+        masks = [
+            self.files[band.source[0]].read(band.source[1], window=window) for band in self.masks
+        ]
+        if self.has_mask:
+            masks += [file.read_masks(1, window=window) for file in self.files]
+        return np.logical_and.reduce([mask != 0 for mask in masks]) if masks else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,7 +164,7 @@ def _open_files(paths: list[Any], stack: ExitStack) -> FileScene:
     """Open files of the same grid; their bands are joined in order."""
     try:
         import rasterio
-        from rasterio.enums import MaskFlags
+        from rasterio.enums import ColorInterp, MaskFlags
     except ImportError as error:
         raise ImportError(RASTER_EXTRA) from error
     if not paths:
@@ -170,17 +177,25 @@ def _open_files(paths: list[Any], stack: ExitStack) -> FileScene:
         with naming_file(name), warnings.catch_warnings():
             warnings.simplefilter("ignore", rasterio.errors.NotGeoreferencedWarning)
             files.append(stack.enter_context(rasterio.open(name)))
+        if not files[-1].count:
+            raise ValueError(
+                f"{name}: expected bands, got {len(files[-1].subdatasets)} datasets inside: give "
+                "the names of those, as gdalinfo lists them."
+            )
         _check_grid(files[0], files[-1])
     bands = tuple(
-        Band((number, index), np.dtype(dtype), name, nodata, scale, offset)
+        Band(
+            (number, index), np.dtype(dtype), name, nodata, scale, offset, kind == ColorInterp.alpha
+        )
         for number, file in enumerate(files)
-        for index, dtype, name, nodata, scale, offset in zip(
+        for index, dtype, name, nodata, scale, offset, kind in zip(
             file.indexes,
             file.dtypes,
             file.descriptions,
             file.nodatavals,
             file.scales,
             file.offsets,
+            file.colorinterp,
             strict=True,
         )
     )
@@ -236,7 +251,13 @@ def _open_array(scene: Any, band_dim: str) -> ArrayScene:
         )
     if not arrays:
         raise ValueError("scene must have at least one band, got none.")
-    arrays = list(xarray.broadcast(*arrays))
+    try:
+        arrays = list(xarray.broadcast(*xarray.align(*arrays, join="exact", copy=False)))
+    except ValueError as error:
+        raise ValueError(
+            "the bands of a scene must have the same coordinates, got others "
+            f"({str(error).splitlines()[0]:.200}): align them first."
+        ) from None
     bands = tuple(_array_band(array, name) for array, name in zip(arrays, names, strict=True))
     title = str(getattr(scene, "name", None) or "scene")
     return ArrayScene(title, bands, arrays[0].shape)
