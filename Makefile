@@ -4,13 +4,13 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 CORE := CMakeLists.txt core/CMakeLists.txt pyproject.toml $(wildcard core/*.[ch]pp bindings/*.[ch]pp)
 
-.PHONY: run test core-test test-slow fuzz lint sanitize valgrind check-arm64 clean
+.PHONY: run test core-test test-slow test-cluster fuzz lint sanitize valgrind check-arm64 clean
 
 run: $(VENV)/.run
 	$(BIN)/limes demo
 
 test: core-test
-	$(BIN)/python -m pytest -n auto -m "not slow"
+	$(BIN)/python -m pytest -n auto -m "not slow and not cluster"
 
 # The C++ core without Python.
 core-test: $(VENV)/.test
@@ -20,6 +20,10 @@ core-test: $(VENV)/.test
 
 test-slow: $(VENV)/.test
 	$(BIN)/python -m pytest -s -m slow
+
+# Spark and Dask on several processes. Java 17 is Debian's openjdk-17-jre-headless.
+test-cluster: $(VENV)/.cluster
+	$(BIN)/python -m pytest -s -m cluster
 
 # A million damaged files for each reader.
 fuzz: $(VENV)/.test
@@ -76,6 +80,10 @@ $(VENV)/.run: $(CORE) | $(BIN)/python
 
 $(VENV)/.test: $(CORE) | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable ".[test]"
+	@touch $@
+
+$(VENV)/.cluster: $(VENV)/.test
+	$(BIN)/python -m pip install --quiet --editable ".[test,cluster]" dask-ml duckdb polars
 	@touch $@
 
 $(VENV)/.lint: $(VENV)/.test

@@ -47,6 +47,11 @@ public:
     }
     bool is_float() const { return type_code() == 'f' && buffer_.itemsize == 4; }
     bool is_double() const { return type_code() == 'd' && buffer_.itemsize == 8; }
+    bool is_small_integer() const { return integer_size() == buffer_.itemsize; }
+    IntegerType integer_type() const {
+        return type_code() == 'B' ? IntegerType::uint8
+                                  : type_code() == 'h' ? IntegerType::int16 : IntegerType::uint16;
+    }
     bool is_int32() const {
         return (type_code() == 'i' || type_code() == 'l') && buffer_.itemsize == 4;
     }
@@ -103,6 +108,10 @@ private:
 #else
     static constexpr char native_order = '<';
 #endif
+    ptrdiff_t integer_size() const {
+        const char code = type_code();
+        return code == 'B' ? 1 : code == 'h' || code == 'H' ? 2 : 0;
+    }
     // Python's reason for refusing the buffer of an object that has one.
     static std::string take_reason() {
         const nb::python_error error;
@@ -133,16 +142,26 @@ inline const int32_t* read_int32(const ArrayView& view, const std::vector<size_t
     return static_cast<const int32_t*>(view.data());
 }
 
+inline void require_features(const ArrayView& view, size_t n_features) {
+    if (view.dimensions() != 2 || view.extent(1) != n_features)
+        view.fail_value("must have shape (n_rows, " + std::to_string(n_features) + "), got " +
+                        view.shape());
+}
+
 // Rows with the right number of features.
 inline Rows read_rows(const ArrayView& view, size_t n_features) {
     if (!view.is_float() && !view.is_double())
         view.fail_type("must be float32 or float64 in native byte order, got elements of format '" +
                        view.format() + "'; use X.astype(numpy.float32)");
-    if (view.dimensions() != 2 || view.extent(1) != n_features)
-        view.fail_value("must have shape (n_rows, " + std::to_string(n_features) + "), got " +
-                        view.shape());
+    require_features(view, n_features);
     return {static_cast<const char*>(view.data()), view.extent(0), view.stride(0), view.stride(1),
             view.is_double()};
+}
+
+inline IntegerRows read_integer_rows(const ArrayView& view, size_t n_features) {
+    require_features(view, n_features);
+    return {static_cast<const char*>(view.data()), view.extent(0), view.stride(0), view.stride(1),
+            view.integer_type()};
 }
 
 // A number of threads.

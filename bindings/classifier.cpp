@@ -107,23 +107,9 @@ public:
     // `table` and `out` are arrays of bytes, one label per line.
     ptrdiff_t label(nb::handle X, nb::handle table, nb::handle out, ptrdiff_t n_threads) const {
         const ArrayView rows(X, "X"), labels(table, "table"), place(out, "out", true);
-        const Rows read = read_rows(rows, n_features());
-        const size_t count = read_threads(n_threads);
-        if (labels.item_size() != 1 || labels.dimensions() != 2)
-            labels.fail_type("must be bytes of shape (n_classes, size), got elements of format '" +
-                             labels.format() + "' of shape " + labels.shape());
-        place.require_type(place.item_size() == 1, "bytes");
-        const size_t size = labels.extent(1);
-        labels.require_shape({n_classes(), size});
-        labels.require_contiguous();
-        place.require_shape({read.count, size});
-        place.require_contiguous();
-        // A copy of the labels: the caller's may change while the threads run.
-        const char* from = static_cast<const char*>(labels.data());
-        const std::vector<char> copied(from, from + n_classes() * size);
-        char* to = static_cast<char*>(place.data());
-        const nb::gil_scoped_release release;
-        return classifier_.label(read, copied.data(), size, to, count);
+        if (rows.is_small_integer())
+            return label_rows(read_integer_rows(rows, n_features()), labels, place, n_threads);
+        return label_rows(read_rows(rows, n_features()), labels, place, n_threads);
     }
 
     // `out` is a float64 array of shape (n_rows, n_classes).
@@ -149,6 +135,27 @@ public:
     }
 
 private:
+    template <class AnyRows>
+    ptrdiff_t label_rows(const AnyRows& rows, const ArrayView& labels, const ArrayView& place,
+                         ptrdiff_t n_threads) const {
+        const size_t count = read_threads(n_threads);
+        if (labels.item_size() != 1 || labels.dimensions() != 2)
+            labels.fail_type("must be bytes of shape (n_classes, size), got elements of format '" +
+                             labels.format() + "' of shape " + labels.shape());
+        place.require_type(place.item_size() == 1, "bytes");
+        const size_t size = labels.extent(1);
+        labels.require_shape({n_classes(), size});
+        labels.require_contiguous();
+        place.require_shape({rows.count, size});
+        place.require_contiguous();
+        // A copy of the labels: the caller's may change while the threads run.
+        const char* from = static_cast<const char*>(labels.data());
+        const std::vector<char> copied(from, from + n_classes() * size);
+        char* to = static_cast<char*>(place.data());
+        const nb::gil_scoped_release release;
+        return classifier_.label(rows, copied.data(), size, to, count);
+    }
+
     static Classifier make(nb::handle maps, const std::string& rule, nb::handle pairs,
                            nb::handle children, nb::handle shortlist, nb::handle tie_breaker) {
         const Maps& first = read_maps(maps, "maps");

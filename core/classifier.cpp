@@ -259,6 +259,31 @@ Rows slice_rows(const Rows& rows, size_t first, size_t n) {
             rows.is_double};
 }
 
+// The chunks of rows that a thread classifies: the caller's rows, or a conversion of them.
+class ChunkReader {
+public:
+    ChunkReader(const PredictKernels& kernels, size_t n_features)
+        : kernels_(kernels), n_features_(n_features) {}
+
+    Rows read(const Rows& rows, size_t first, size_t last) {
+        return slice_rows(rows, first, last - first);
+    }
+    Rows read(const IntegerRows& rows, size_t first, size_t last) {
+        converted_.resize((last - first) * n_features_);
+        kernels_.convert(rows, n_features_, first, last, converted_.data());
+        return {reinterpret_cast<const char*>(converted_.data()), last - first,
+                ptrdiff_t(n_features_ * sizeof(float)), sizeof(float), false};
+    }
+
+private:
+    const PredictKernels& kernels_;
+    size_t n_features_;
+    std::vector<float> converted_;
+};
+
+size_t number_size(const Rows& rows) { return rows.is_double ? sizeof(double) : sizeof(float); }
+size_t number_size(const IntegerRows&) { return sizeof(float); }
+
 // A row that is out of range, multiplied by the power of two that brings it into range. So far from
 // zero only the direction of a row determines its nearest point and the signs of its values, and
 // the multiplication is exact.
@@ -415,32 +440,32 @@ void Classifier::classify_out_of_range(const Rows& row, ThreadClassifier<Real>& 
     is_finite = scaled.largest_magnitude <= double(std::numeric_limits<Real>::max());
 }
 
-// Call in_range(first, n) for rows without a number out of range, and is_finite = out_of_range(row)
-// for each of the others.
+// Call in_range(first, n) for rows of a chunk without a number out of range, and is_finite =
+// out_of_range(row) for each of the others. `start` is the number of the chunk's first row.
 template <class InRange, class OutOfRange>
-void Classifier::split_by_range(const Rows& rows, size_t first, size_t last,
+void Classifier::split_by_range(const Rows& chunk, size_t start,
                                 std::atomic<size_t>& first_not_finite, const InRange& in_range,
                                 const OutOfRange& out_of_range) const {
-    while (first < last) {
-        const size_t stop =
-            maps_->level().predict.first_out_of_range(rows, n_features(), first, last, limit_);
+    for (size_t first = 0; first < chunk.count; ++first) {
+        const size_t stop = maps_->level().predict.first_out_of_range(chunk, n_features(), first,
+                                                                      chunk.count, limit_);
         if (stop > first) in_range(first, stop - first);
         first = stop;
-        if (stop == last) return;
+        if (stop == chunk.count) return;
         const bool is_finite = out_of_range(first);
-        for (size_t known = first_not_finite; !is_finite && first < known;)
-            if (first_not_finite.compare_exchange_weak(known, first)) break;
-        ++first;
+        for (size_t known = first_not_finite; !is_finite && start + first < known;)
+            if (first_not_finite.compare_exchange_weak(known, start + first)) break;
     }
 }
 
-// Call work(thread classifier, classes, first, last, first_not_finite) for chunks of rows;
-// `classes` is memory for those of a chunk. Returns the first row that is not finite, or -1.
-template <class Real, class Work>
-ptrdiff_t Classifier::run_in_chunks(const Rows& rows, size_t n_threads, double work_per_row,
+// Call work(thread classifier, classes, chunk, first, first_not_finite) for chunks of rows, where
+// `first` is the number of the chunk's first row; `classes` is memory for those of a chunk. Returns
+// the first row that is not finite, or -1.
+template <class Real, class AnyRows, class Work>
+ptrdiff_t Classifier::run_in_chunks(const AnyRows& rows, size_t n_threads, double work_per_row,
                                     const Work& work) const {
     if (rows.count == 0) return -1;
-    const size_t row_bytes = n_features() * (rows.is_double ? sizeof(double) : sizeof(float));
+    const size_t row_bytes = n_features() * number_size(rows);
     if (exact_) work_per_row += 0.05 * exact_->work_per_row();  // a few rows are left to them
     n_threads =
         worthwhile_threads(double(rows.count) * work_per_row, std::min(n_threads, rows.count));
@@ -450,34 +475,35 @@ ptrdiff_t Classifier::run_in_chunks(const Rows& rows, size_t n_threads, double w
     std::vector<ThreadClassifier<Real>> threads;
     for (size_t i = 0; i < n_threads; ++i) threads.push_back(thread_classifier<Real>(chunk));
     std::vector<std::vector<int32_t>> classes(n_threads, std::vector<int32_t>(chunk));
+    std::vector<ChunkReader> readers(n_threads, {maps_->level().predict, n_features()});
     std::atomic<size_t> first_not_finite{rows.count};
     run_chunks(rows.count, chunk, n_threads, [&](size_t number, size_t first, size_t last) {
-        work(threads[number], classes[number].data(), first, last, first_not_finite);
+        work(threads[number], classes[number].data(), readers[number].read(rows, first, last), first,
+             first_not_finite);
     });
     return first_not_finite == rows.count ? -1 : ptrdiff_t(first_not_finite);
 }
 
-template <class Real>
-ptrdiff_t Classifier::run(const Rows& rows, const char* table, size_t size, char* out,
+template <class Real, class AnyRows>
+ptrdiff_t Classifier::run(const AnyRows& rows, const char* table, size_t size, char* out,
                           size_t n_threads) const {
     // Checking and labelling a row costs as much as some multiply-adds.
     const double work = work_per_row(maps_->packed(Real()).model()) + 16;
     return run_in_chunks<Real>(
         rows, n_threads, work,
-        [&](ThreadClassifier<Real>& thread, int32_t* classes, size_t first, size_t last,
+        [&](ThreadClassifier<Real>& thread, int32_t* classes, const Rows& chunk, size_t first,
             std::atomic<size_t>& first_not_finite) {
             const auto in_range = [&](size_t start, size_t n) {
-                thread.classify(slice_rows(rows, start, n), classes + (start - first));
+                thread.classify(slice_rows(chunk, start, n), classes + start);
             };
             const auto out_of_range = [&](size_t row) {
                 bool is_finite;
-                classify_out_of_range(slice_rows(rows, row, 1), thread, classes + (row - first),
-                                      is_finite);
+                classify_out_of_range(slice_rows(chunk, row, 1), thread, classes + row, is_finite);
                 return is_finite;
             };
-            split_by_range(rows, first, last, first_not_finite, in_range, out_of_range);
+            split_by_range(chunk, first, first_not_finite, in_range, out_of_range);
             thread.finish();
-            write_labels(classes, last - first, table, size, out + first * size);
+            write_labels(classes, chunk.count, table, size, out + first * size);
         });
 }
 
@@ -488,33 +514,32 @@ ptrdiff_t Classifier::run_probabilities(const Rows& rows, double* out, size_t n_
     const double work = work_per_row(maps_->packed(Real()).model()) + 16 + 10 * double(n);
     return run_in_chunks<Real>(
         rows, n_threads, work,
-        [&](ThreadClassifier<Real>& thread, int32_t* classes, size_t first, size_t last,
+        [&](ThreadClassifier<Real>& thread, int32_t* classes, const Rows& chunk, size_t first,
             std::atomic<size_t>& first_not_finite) {
+            double* places = out + first * n;
             const auto in_range = [&](size_t start, size_t count) {
-                const Rows some = slice_rows(rows, start, count);
-                thread.probabilities(some, out + start * n);
-                if (thread.has_fallback())
-                    thread.queue_ambiguous_rows(some, classes + (start - first));
+                const Rows some = slice_rows(chunk, start, count);
+                thread.probabilities(some, places + start * n);
+                if (thread.has_fallback()) thread.queue_ambiguous_rows(some, classes + start);
             };
             const auto out_of_range = [&](size_t row) {
-                const Rows one = slice_rows(rows, row, 1);
+                const Rows one = slice_rows(chunk, row, 1);
                 const ScaledRow scaled(one, n_features(), max_exponent_);
-                double* place = out + row * n;
-                classes[row - first] = -1;
+                double* place = places + row * n;
+                classes[row] = -1;
                 std::fill(place, place + n, std::numeric_limits<double>::quiet_NaN());
                 if (!std::isfinite(scaled.largest_magnitude)) return false;
                 thread.probabilities(scaled.row(), place);
-                if (thread.has_fallback()) thread.queue(one, 0, classes + (row - first));
+                if (thread.has_fallback()) thread.queue(one, 0, classes + row);
                 return thread.has_fallback() ||
                        scaled.largest_magnitude <= double(std::numeric_limits<Real>::max());
             };
-            split_by_range(rows, first, last, first_not_finite, in_range, out_of_range);
+            split_by_range(chunk, first, first_not_finite, in_range, out_of_range);
             if (!thread.has_fallback()) return;
             thread.finish();
             std::vector<size_t> order;
-            for (size_t r = first; r < last; ++r)
-                if (classes[r - first] >= 0)
-                    move_largest(out + r * n, n, size_t(classes[r - first]), order);
+            for (size_t r = 0; r < chunk.count; ++r)
+                if (classes[r] >= 0) move_largest(places + r * n, n, size_t(classes[r]), order);
         });
 }
 
@@ -535,7 +560,8 @@ ptrdiff_t Classifier::probabilities(const Rows& rows, double* out, size_t n_thre
 }
 
 // By exact sums alone.
-ptrdiff_t Classifier::run_exact(const Rows& rows, const char* table, size_t size, char* out,
+template <class AnyRows>
+ptrdiff_t Classifier::run_exact(const AnyRows& rows, const char* table, size_t size, char* out,
                                 size_t n_threads) const {
     if (rows.count == 0) return -1;
     const double work = double(rows.count) * exact_->work_per_row();
@@ -547,9 +573,10 @@ ptrdiff_t Classifier::run_exact(const Rows& rows, const char* table, size_t size
     threads.reserve(n_threads);
     for (size_t i = 0; i < n_threads; ++i) threads.emplace_back(*exact_, chunk);
     std::vector<std::vector<int32_t>> classes(n_threads, std::vector<int32_t>(chunk));
+    std::vector<ChunkReader> readers(n_threads, {exact_->level().predict, n_features()});
     std::atomic<size_t> first_not_finite{rows.count};
     run_chunks(rows.count, chunk, n_threads, [&](size_t number, size_t first, size_t last) {
-        threads[number].classify(slice_rows(rows, first, last - first), classes[number].data());
+        threads[number].classify(readers[number].read(rows, first, last), classes[number].data());
         const size_t found = first + threads[number].first_not_finite();
         for (size_t known = first_not_finite; found < last && found < known;)
             if (first_not_finite.compare_exchange_weak(known, found)) break;
@@ -558,11 +585,22 @@ ptrdiff_t Classifier::run_exact(const Rows& rows, const char* table, size_t size
     return first_not_finite == rows.count ? -1 : ptrdiff_t(first_not_finite);
 }
 
-ptrdiff_t Classifier::label(const Rows& rows, const char* table, size_t size, char* out,
-                            size_t n_threads) const {
+template <class AnyRows>
+ptrdiff_t Classifier::label_any(const AnyRows& rows, const char* table, size_t size, char* out,
+                                size_t n_threads) const {
     if (!maps_) return run_exact(rows, table, size, out, n_threads);
     return maps_->is_double() ? run<double>(rows, table, size, out, n_threads)
                               : run<float>(rows, table, size, out, n_threads);
+}
+
+ptrdiff_t Classifier::label(const Rows& rows, const char* table, size_t size, char* out,
+                            size_t n_threads) const {
+    return label_any(rows, table, size, out, n_threads);
+}
+
+ptrdiff_t Classifier::label(const IntegerRows& rows, const char* table, size_t size, char* out,
+                            size_t n_threads) const {
+    return label_any(rows, table, size, out, n_threads);
 }
 
 ptrdiff_t Classifier::first_out_of_range(const Rows& rows) const {

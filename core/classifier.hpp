@@ -43,6 +43,8 @@ public:
     // the maps (with exact sums: in that of the row), or -1.
     ptrdiff_t label(const Rows& rows, const char* table, size_t size, char* out,
                     size_t n_threads) const;
+    ptrdiff_t label(const IntegerRows& rows, const char* table, size_t size, char* out,
+                    size_t n_threads) const;
     // Whether the values of a row are logits or odds of all classes, so that `probabilities`
     // exists: a single map, or one for each class.
     bool has_probabilities() const;
@@ -62,23 +64,26 @@ private:
     void check_rule() const;
     template <class Real>
     ThreadClassifier<Real> thread_classifier(size_t max_rows) const;
-    template <class Real>
-    ptrdiff_t run(const Rows& rows, const char* table, size_t size, char* out,
+    template <class AnyRows>
+    ptrdiff_t label_any(const AnyRows& rows, const char* table, size_t size, char* out,
+                        size_t n_threads) const;
+    template <class Real, class AnyRows>
+    ptrdiff_t run(const AnyRows& rows, const char* table, size_t size, char* out,
                   size_t n_threads) const;
     template <class Real>
     ptrdiff_t run_probabilities(const Rows& rows, double* out, size_t n_threads) const;
-    template <class Real, class Work>
-    ptrdiff_t run_in_chunks(const Rows& rows, size_t n_threads, double work_per_row,
+    template <class Real, class AnyRows, class Work>
+    ptrdiff_t run_in_chunks(const AnyRows& rows, size_t n_threads, double work_per_row,
                             const Work& work) const;
     template <class InRange, class OutOfRange>
-    void split_by_range(const Rows& rows, size_t first, size_t last,
-                        std::atomic<size_t>& first_not_finite, const InRange& in_range,
-                        const OutOfRange& out_of_range) const;
+    void split_by_range(const Rows& chunk, size_t start, std::atomic<size_t>& first_not_finite,
+                        const InRange& in_range, const OutOfRange& out_of_range) const;
     template <class Real>
     void classify_out_of_range(const Rows& row, ThreadClassifier<Real>& thread,
                                int32_t* class_index, bool& is_finite) const;
     size_t chunk_rows(size_t row_bytes, size_t number_bytes) const;
-    ptrdiff_t run_exact(const Rows& rows, const char* table, size_t size, char* out,
+    template <class AnyRows>
+    ptrdiff_t run_exact(const AnyRows& rows, const char* table, size_t size, char* out,
                         size_t n_threads) const;
 
     const Maps* maps_ = nullptr;  // null: exact sums alone

@@ -147,6 +147,6 @@ constexpr PredictKernel<Real> kernel = {
 
 extern const PredictKernels LIMES_OF_LEVEL(predict);
 const PredictKernels LIMES_OF_LEVEL(predict) = {kernel<float>, kernel<double>,
-                                                &first_row_out_of_range};
+                                                &first_row_out_of_range, &convert_rows};
 
 }  // namespace limes

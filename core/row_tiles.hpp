@@ -211,5 +211,48 @@ inline size_t first_row_out_of_range(const Rows& rows, size_t n_features, size_t
                                      float(limit < most ? limit : most));
 }
 
+template <class Value>
+inline void convert_values(const char* from, ptrdiff_t stride, size_t n, float* to, size_t step) {
+    using Pointer = const Unaligned<Value>*;
+    if (stride == ptrdiff_t(sizeof(Value)) && step == 1) {
+        const Pointer values = reinterpret_cast<Pointer>(from);
+        for (size_t k = 0; k < n; ++k) to[k] = float(values[k].value);
+    } else if (stride == ptrdiff_t(sizeof(Value))) {
+        const Pointer values = reinterpret_cast<Pointer>(from);
+        for (size_t k = 0; k < n; ++k) to[k * step] = float(values[k].value);
+    } else {
+        for (size_t k = 0; k < n; ++k, from += stride)
+            to[k * step] = float(reinterpret_cast<Pointer>(from)->value);
+    }
+}
+
+// Along whichever axis is contiguous: the bands of an image are columns.
+template <class Value>
+inline void convert_rows(const IntegerRows& rows, size_t n_features, size_t first, size_t last,
+                         float* to) {
+    const char* from = rows.data + ptrdiff_t(first) * rows.row_stride;
+    const size_t n = last - first;
+    constexpr ptrdiff_t size = sizeof(Value);
+    if (rows.column_stride == size && rows.row_stride == ptrdiff_t(n_features) * size)
+        return convert_values<Value>(from, size, n * n_features, to, 1);
+    if (rows.row_stride == size)
+        for (size_t k = 0; k < n_features; ++k)
+            convert_values<Value>(from + ptrdiff_t(k) * rows.column_stride, size, n, to + k,
+                                  n_features);
+    else
+        for (size_t r = 0; r < n; ++r)
+            convert_values<Value>(from + ptrdiff_t(r) * rows.row_stride, rows.column_stride,
+                                  n_features, to + r * n_features, 1);
+}
+
+inline void convert_rows(const IntegerRows& rows, size_t n_features, size_t first, size_t last,
+                         float* to) {
+    switch (rows.type) {
+        case IntegerType::uint8: return convert_rows<uint8_t>(rows, n_features, first, last, to);
+        case IntegerType::int16: return convert_rows<int16_t>(rows, n_features, first, last, to);
+        case IntegerType::uint16: return convert_rows<uint16_t>(rows, n_features, first, last, to);
+    }
+}
+
 }  // namespace
 }  // namespace limes

@@ -25,6 +25,17 @@ struct Rows {
     bool is_double;
 };
 
+// Rows of integers that float32 holds exactly, as the caller holds them: a chunk is converted when it
+// is read.
+enum class IntegerType { uint8, int16, uint16 };
+struct IntegerRows {
+    const char* data;
+    size_t count;
+    ptrdiff_t row_stride;
+    ptrdiff_t column_stride;
+    IntegerType type;
+};
+
 // Columns to take inner products with, packed twice: for tiles of rows and for single rows. Arrays
 // are padded to a multiple of `panel_padding` columns.
 constexpr size_t panel_padding = 64;
@@ -188,6 +199,8 @@ struct PredictKernels {
     // magnitude; `last` if there is none.
     size_t (*first_out_of_range)(const Rows&, size_t n_features, size_t first, size_t last,
                                  double limit);
+    // Write the rows first ... last - 1 as contiguous float32 rows.
+    void (*convert)(const IntegerRows&, size_t n_features, size_t first, size_t last, float* to);
 };
 
 // ---- Sums of Gaussian kernels ----

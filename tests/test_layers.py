@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import limes
+from limes.classifier import ARRAY_MODULES, SCENES
 
 PACKAGE = Path(limes.__file__).parent
 LAYERS = {
@@ -22,13 +23,16 @@ LAYERS = {
     "fit": 3,
     "classifier": 4,
     "agf": 5,
+    "dask_arrays": 5,
     "datasets": 5,
     "export": 5,
     "files": 5,
     "html_report": 5,
     "libsvm": 5,
     "plotting": 5,
+    "raster": 5,
     "saved_source": 5,
+    "spark": 5,
     "versions": 5,
     "cli": 6,
     "research": 6,
@@ -93,6 +97,13 @@ def test_a_module_imports_only_from_lower_layers(path):
         or (LAYERS[name] == LAYERS[own] and LAYERS[own] not in OPEN_LAYERS)
     }
     assert not upward
+
+
+def test_arrays_of_other_libraries_are_the_only_upward_reference():
+    tables = [*ARRAY_MODULES.values(), SCENES]
+    assert {LAYERS[name.removeprefix("limes.")] for name in tables} == {5}
+    users = {module_name(path) for path in MODULES if "import_module(" in path.read_text()}
+    assert {name for name in users if LAYERS[part(name)] < 5} == {"classifier"}
 
 
 @pytest.mark.parametrize("stage", STAGES, ids=lambda stage: f"{stage}-stage")

@@ -13,7 +13,7 @@ PACKAGE = Path(limes.__file__).parent
 MODULES = sorted(PACKAGE.rglob("*.py"))
 CPP = sorted([*ROOT.glob("core/*.?pp"), *ROOT.glob("bindings/*.?pp")])
 MAX_FUNCTION_LINES = 60
-MAX_MODULE_LINES = 720
+MAX_MODULE_LINES = 780
 
 
 def functions(path):
@@ -27,7 +27,7 @@ def functions(path):
 
 
 def test_the_number_of_files_is_limited():
-    assert len(MODULES) <= 125
+    assert len(MODULES) <= 134
     assert len(CPP) <= 33
 
 

@@ -241,6 +241,24 @@ static void test_labels_of_any_size_are_written() {
     }
 }
 
+static void test_integers_are_classified_as_their_numbers() {
+    const Maps maps = linear_maps({{1}}, {{-200}});
+    const Classifier classifier(maps, nullptr, Rule(), {});
+    const unsigned char bytes[] = {255, 200, 201, 0};
+    const int16_t shorts[] = {-300, 201, 32767};
+    const uint16_t words[] = {65535, 200};
+    const auto labels = [&](const void* data, size_t n, ptrdiff_t stride, IntegerType type) {
+        std::string out(n, ' ');
+        const IntegerRows rows{static_cast<const char*>(data), n, stride, stride, type};
+        CHECK(classifier.label(rows, "ab", 1, out.data(), 1) == -1);
+        return out;
+    };
+    CHECK(labels(bytes, 4, 1, IntegerType::uint8) == "baba");
+    CHECK(labels(bytes, 2, 2, IntegerType::uint8) == "bb");  // every other row
+    CHECK(labels(shorts, 3, 2, IntegerType::int16) == "abb");
+    CHECK(labels(words, 2, 2, IntegerType::uint16) == "ba");
+}
+
 static void test_rules_that_do_not_fit_the_maps_are_refused() {
     const auto is_refused = [](const Maps& maps, const Maps* pairs, const Rule& rule) {
         try {
@@ -275,6 +293,7 @@ int main() {
     test_a_shortlist_is_decided_by_its_pairs();
     test_rows_out_of_range_are_classified_by_their_direction();
     test_labels_of_any_size_are_written();
+    test_integers_are_classified_as_their_numbers();
     test_rules_that_do_not_fit_the_maps_are_refused();
     return report();
 }

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from limes.libsvm import read_libsvm_model, write_libsvm_model
     from limes.model.border_map import BorderMap
     from limes.model.model import Candidate
+    from limes.raster import predict_raster
     from limes.report import QualityWarning
     from limes.versions import show_versions
 
@@ -31,6 +32,7 @@ __all__ = [
     "QualityWarning",
     "accelerate",
     "load",
+    "predict_raster",
     "read_libagf_model",
     "read_libsvm_model",
     "show_versions",
@@ -52,6 +54,7 @@ PLACES = {
     "QualityWarning": "limes.report",
     "accelerate": "limes.classifier",
     "load": "limes.classifier",
+    "predict_raster": "limes.raster",
     "read_libagf_model": "limes.export.libagf",
     "read_libsvm_model": "limes.libsvm",
     "show_versions": "limes.versions",

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 import secrets
 import stat
 import sys
@@ -14,6 +15,8 @@ from typing import BinaryIO
 OUT_OF_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 # The byte that is locked on Windows, beyond the end of the file, where it blocks no reader.
 LOCKED_BYTE = 1 << 30
+# What follows the name of the target in that of its temporary file, and of what GDAL writes beside.
+TEMPORARY_END = re.compile(r"[0-9a-f]{16}\.tmp(\..+)?")
 
 if sys.platform == "win32":
     import msvcrt
@@ -50,7 +53,7 @@ def _open_temporary(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             yield stream
         return
     target = Path(os.path.realpath(path))
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}.tmp")
+    temporary = _temporary_name(target)
     try:
         with temporary.open("xb") as stream:
             yield stream
@@ -60,6 +63,49 @@ def _open_temporary(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     finally:
         temporary.unlink(missing_ok=True)
     _sync_folder(target.parent)
+
+
+@contextmanager
+def atomic_paths(*paths: str | os.PathLike[str]) -> Iterator[list[Path]]:
+    """Yield the names of temporary files that are renamed to ``paths`` when all are complete.
+
+    As ``atomic_write``, for libraries that open files themselves; renamed in the order given.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "note.txt")
+    ...     with atomic_paths(path) as [temporary]:
+    ...         _ = temporary.write_text("whole")
+    ...     path.read_text(), len(os.listdir(folder))
+    ('whole', 1)
+    """
+    targets = [Path(os.path.realpath(path)) for path in paths]
+    temporaries = [_temporary_name(target) for target in targets]
+    try:
+        yield temporaries
+        for temporary in temporaries:
+            with temporary.open("rb+") as stream:
+                os.fsync(stream.fileno())
+        for temporary, target in zip(temporaries, targets, strict=True):
+            temporary.replace(target)
+    finally:
+        for temporary in temporaries:
+            temporary.unlink(missing_ok=True)
+    for folder in {target.parent for target in targets}:
+        _sync_folder(folder)
+
+
+def is_temporary(name: str, target: str) -> bool:
+    """Return whether a file's name is that of a temporary file for a target, left by a crash."""
+    start = f".{target}."
+    return name.startswith(start) and bool(TEMPORARY_END.fullmatch(name[len(start) :]))
+
+
+def _temporary_name(target: Path) -> Path:
+    """Return a new name beside a file."""
+    return target.with_name(f".{target.name}.{secrets.token_hex(8)}.tmp")
 
 
 @contextmanager

@@ -5,6 +5,7 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import numpy as np
@@ -23,7 +24,7 @@ from limes.fit.pipeline import FitResult, fit_exact, fit_model
 from limes.fit.synthetic import rows_from_training_rows
 from limes.model.exact import ExactScheme, FallbackScheme
 from limes.model.file import load_model, save_model
-from limes.model.model import Candidate, Model, is_plain_rows
+from limes.model.model import CORE_TYPES, Candidate, Model, is_plain_rows
 from limes.model.schemes import Scheme
 from limes.old_names import refuse_old_name
 from limes.report import (
@@ -45,6 +46,13 @@ NOT_STORED = {"estimator", "n_jobs", "verbose"}
 # Difference between the agreements on rows like those given and on rows around them above which the
 # fit warns.
 MAX_COVERAGE_LOSS = 0.02
+# Arrays of other libraries, by the package of their type, and the module that has ``predict_array``
+# and ``sample_rows`` for them. It is imported on first use: the only reference to a higher layer.
+SCENES = "limes.raster"
+ARRAY_MODULES = {"dask": "limes.dask_arrays", "dask_expr": "limes.dask_arrays", "xarray": SCENES}
+# Rows that a fit draws from a scene or a lazy array: the synthetic rows of a transfer set are made
+# from at most as many.
+SAMPLED_ROWS = 50_000
 RENAMED = {"tradeoff_": "candidates_", "one_sided_": "scheme_.maps[i].is_constant"}
 
 
@@ -279,6 +287,11 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             probability. More: the logarithm of each class's probability. With exact sums, the
             source's own decision function.
         """
+        if (
+            type(X) is not np.ndarray
+            and (other := self._predict_array("decision_function", X)) is not None
+        ):
+            return other
         rows = self._check_rows(X)
         return self.model_.decision_function(rows, n_jobs=self.n_jobs)
 
@@ -300,6 +313,11 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             In the order of ``classes_``; the largest is that of the predicted class. With exact
             sums they are the source's, and an SVM's own labels and probabilities may disagree.
         """
+        if (
+            type(X) is not np.ndarray
+            and (other := self._predict_array("predict_proba", X)) is not None
+        ):
+            return other
         rows = self._check_rows(X)
         return self.model_.predict_proba(rows, n_jobs=self.n_jobs)
 
@@ -309,13 +327,16 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_rows, n_features)
-            Rows.
+            Rows. A Dask array or data frame, an xarray object with the dimension "band" and a
+            masked array give an array of their own kind, the first two without computing it.
 
         Returns
         -------
         ndarray of shape (n_rows,)
-            One of ``classes_`` for each row.
+            One of ``classes_`` for each row; masked where a feature is masked.
         """
+        if type(X) is not np.ndarray and (other := self._predict_array("predict", X)) is not None:
+            return other
         rows = self._check_rows(X)
         return self.model_.predict(rows, n_jobs=self.n_jobs)
 
@@ -577,21 +598,30 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         """Return rows as the core takes them; it checks itself whether they are finite."""
         if not hasattr(self, "model_"):  # check_is_fitted takes longer than predicting a row
             check_is_fitted(self, "model_")
-        if self._is_plain(X):
+        if self._is_plain(X) or isinstance(X, np.ma.MaskedArray):
             return X
         return validate_data(
             self,
             X,
             reset=False,
             accept_sparse="csr",
-            dtype=(np.float64, np.float32),
+            dtype=CORE_TYPES,
             ensure_all_finite=False,
+            ensure_min_samples=0,
         )
+
+    def _predict_array(self, method: str, X: Any) -> Any:
+        """Return what a method predicts for an array of ARRAY_MODULES; None for any other."""
+        module = _array_module(X)
+        if module is None:
+            return None
+        check_is_fitted(self, "model_")
+        return module.predict_array(self, method, X)
 
     def _is_plain(self, X: Any) -> bool:
         """Return whether rows need no checks by scikit-learn, which take longer than one row."""
         has_names = "feature_names_in_" in self.__dict__
-        return not has_names and is_plain_rows(X, self.n_features_in_) and X.shape[0] > 0
+        return not has_names and is_plain_rows(X, self.n_features_in_)
 
 
 def accelerate(
@@ -606,11 +636,13 @@ def accelerate(
         with ``predict_proba`` or ``decision_function``, perhaps in a ``Pipeline``. A function
         returns decision values (n_rows,), positive for the second class, or scores
         (n_rows, n_classes).
-    X : array-like or sparse matrix of shape (n_rows, n_features), default=None
+    X : array-like or sparse matrix of shape (n_rows, n_features), scene or path, default=None
         Rows as they occur in use; labels are not needed. The training rows do where they are like
-        those. None: with ``scheme='exact'`` none are needed; else synthetic rows are made from the
-        training rows that the model keeps, such as support vectors, with a warning, since these lie
-        near the border only.
+        those. Of a Dask array or data frame and of a scene (an xarray object with the dimension
+        "band", a Dataset, or the path of a raster), 50 000 rows or valid pixels are drawn. None:
+        with ``scheme='exact'`` none are needed; else synthetic rows are made from the training
+        rows that the model keeps, such as support vectors, with a warning, since these lie near
+        the border only.
     y : array-like of shape (n_rows,), default=None
         True labels. Not needed, since the source labels the rows; they improve probabilities where
         the source has none of its own.
@@ -646,6 +678,11 @@ def accelerate(
         return fast._take_exact_sums(model, start=start)
     if X is None:
         X = _synthetic_rows(model, y, fast.random_state)
+    if (module := _array_module(X)) is not None:
+        if y is not None:
+            raise ValueError("y has labels, but X is a scene or a lazy array, which is sampled.")
+        names = getattr(model, "feature_names_in_", None)
+        X = module.sample_rows(X, SAMPLED_ROWS, _seed(fast.random_state), names=names)
     check_same_features(model, X)
     options = {"accept_sparse": "csr", "dtype": (np.float64, np.float32)}
     if y is None:
@@ -691,6 +728,15 @@ def load(path: str | os.PathLike[str], *, max_bytes: int = 1 << 32) -> BordersCl
         raise ValueError(
             f"{os.fspath(path)}: expected parameters of a classifier: {error!s:.200}"
         ) from None
+
+
+def _array_module(X: Any) -> Any:
+    """Return the module for arrays of another library or the paths of a scene, or None."""
+    name = ARRAY_MODULES.get(type(X).__module__.partition(".")[0])
+    first = X[0] if isinstance(X, list | tuple) and X else X
+    if isinstance(first, str | os.PathLike):
+        name = SCENES
+    return None if name is None else import_module(name)
 
 
 def _seed(random_state: Any) -> np.random.SeedSequence:

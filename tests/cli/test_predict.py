@@ -154,3 +154,19 @@ def test_prefetching_stops_with_its_block():
     with prefetch(items()) as prefetched:
         assert next(prefetched) == 0
     assert len(fetched) < 10
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "arrow", "npy", "npz", "svm"])
+@pytest.mark.parametrize("proba", [(), ("--proba",)])
+def test_no_rows_give_no_labels(kind, proba, folder, tmp_path):
+    np.save(tmp_path / "none.npy", np.empty((0, 3)))
+    output = tmp_path / f"out.{kind}"
+    run("predict", folder / "fast.limes", tmp_path / "none.npy", "-o", output, *proba)
+    if kind == "csv":
+        assert output.read_text().split(",")[0].strip() == "label"
+    elif kind == "parquet":
+        import pyarrow.parquet as pq
+
+        assert pq.read_table(output).num_rows == 0
+    elif kind == "npy":
+        assert len(np.load(output)) == 0

@@ -95,15 +95,22 @@ def add_parser(commands: Any) -> None:
         "them.",
         example="limes accelerate sat.model sat.svm -o sat.limes\n"
         "limes accelerate sat.model sat.svm -o sat.limes --min-agreement 0.999\n"
+        "limes accelerate sat.model scene.tif -o sat.limes --nodata 0\n"
         "limes accelerate sat.model --scheme exact -o sat.limes",
     )
     parser.add_argument("model", metavar="MODEL", type=Path, help="trained classifier")
     add_rows(
         parser,
-        help="file of rows like those to be predicted, not needed with --scheme exact",
+        help="file of rows like those to be predicted, or the raster of a scene; not needed with "
+        "--scheme exact",
         is_optional=True,
     )
     add_output(parser, help="output file, such as fast.limes")
+    parser.add_argument(
+        "--nodata",
+        metavar="VALUES",
+        help="value of invalid pixels where ROWS is a raster; default: that of the file",
+    )
     parser.add_argument(
         "--no-training-rows",
         action="store_true",
@@ -174,6 +181,10 @@ def _read(args: argparse.Namespace) -> tuple[Any, Any, Any, tuple[str, ...] | No
         raise ValueError(f"{source.path}: expected a slow classifier, found a fast one.")
     if args.rows is None:
         return source, None, None, source.names
+    if _is_scene(args.rows):
+        return source, _sample_scene(args, source), None, source.names
+    if args.nodata is not None:
+        raise ValueError(f"--nodata is for the raster of a scene, got rows in {args.rows}.")
     n_features = source.n_features_of_text(args.features)
     with Progress(f"reading {args.rows}"):
         X, y, names = read_rows(
@@ -181,6 +192,32 @@ def _read(args: argparse.Namespace) -> tuple[Any, Any, Any, tuple[str, ...] | No
         )
     source, X = source.align(X, args.rows)
     return source, X, _labels_of_source(y, source.classes), names or source.names
+
+
+def _is_scene(path: Path) -> bool:
+    """Return whether a file is a raster, by its first bytes or its ending."""
+    from limes.cli.map import ENDINGS
+    from limes.files.streams import recognise_file
+
+    if not path.is_file():
+        return False
+    content = recognise_file(path)
+    return content.name == "TIFF" if content else path.suffix.lower() in ENDINGS
+
+
+def _sample_scene(args: argparse.Namespace, source: Any) -> Any:
+    """Return a sample of the valid pixels of a scene."""
+    import numpy as np
+
+    from limes.classifier import SAMPLED_ROWS
+    from limes.cli.map import parse_nodata
+    from limes.raster import sample_rows
+
+    nodata = ... if args.nodata is None else parse_nodata(args.nodata)
+    seed = np.random.SeedSequence(args.seed)
+    with Progress(f"reading {args.rows}"):
+        rows = sample_rows(args.rows, SAMPLED_ROWS, seed, names=source.names, nodata=nodata)
+    return np.asarray(rows, dtype=np.float64)
 
 
 def _labels_of_source(y: Any, classes: Any) -> Any:

@@ -25,6 +25,7 @@ COMMANDS = (
     "train",
     "accelerate",
     "predict",
+    "map",
     "score",
     "info",
     "export",
@@ -55,12 +56,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _fail("interrupted", 128 + signal.SIGINT)
     except USER_ERRORS as error:
-        return _fail(_explain(error), 2)
+        return _fail(explain(error), 2)
     except Exception as error:
         if os.environ.get("LIMES_DEBUG"):
             raise
         return _fail(
-            f"unexpected {type(error).__name__}: {_explain(error)} (a bug in limes: set "
+            f"unexpected {type(error).__name__}: {explain(error)} (a bug in limes: set "
             "LIMES_DEBUG=1 for a traceback)",
             1,
         )
@@ -168,7 +169,7 @@ def _fail(message: str, status: int, *, prog: str = "limes") -> int:
     return status
 
 
-def _explain(error: BaseException) -> str:
+def explain(error: BaseException) -> str:
     """Return the message of an error on one line, with the file."""
     if isinstance(error, OSError) and error.strerror:
         is_named = error.filename is not None
@@ -213,7 +214,9 @@ def add_rows(
         help=f"{help}; - is standard input",
     )
     group = parser.add_argument_group("rows")
-    group.add_argument("--format", help=f"{FORMATS}; default: by the ending, else LIBSVM text")
+    group.add_argument(
+        "--format", help=f"{FORMATS}; default: by content or ending, else LIBSVM text"
+    )
     group.add_argument(
         "--label",
         metavar="COLUMN",

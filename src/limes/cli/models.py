@@ -7,6 +7,7 @@ from typing import Any
 from numpy.typing import NDArray
 from scipy import sparse
 
+from limes.files.streams import FORMATS, recognise_file
 from limes.libsvm import LibsvmClassifier, read_libsvm_model
 from limes.model.file_layout import MAGIC
 from limes.saved_source import is_source, read_source
@@ -88,9 +89,15 @@ def open_model(path: Path, *, n_features: int | None = None) -> OpenModel:
         return _open_libagf(path)
     if preamble.lstrip().startswith((b"svm_type", b"kernel_type")):
         return OpenModel(path, "libsvm", _read_libsvm(path, n_features))
+    content = recognise_file(path)
+    if content is not None:
+        remedy = "" if content.name in ("TIFF", *FORMATS) else f": {content.remedy}"
+        found = f"{content.title}{remedy}"
+    else:
+        found = repr(preamble[:20]) if preamble else "an empty file"
     raise ValueError(
         f"{path}, byte 0: expected a model: a .limes file, a LIBSVM or libAGF model, or a file of "
-        f"limes train; found {_describe_preamble(preamble)}."
+        f"limes train; found {found}."
     )
 
 
@@ -119,10 +126,3 @@ def _read_libsvm(path: Path, n_features: int | None) -> LibsvmClassifier:
     if n_features is None or n_features <= model.n_features_in_:
         return model
     return read_libsvm_model(path, n_features=n_features)
-
-
-def _describe_preamble(preamble: bytes) -> str:
-    """Return what a file seems to be."""
-    if preamble.startswith((b"\x80\x03", b"\x80\x04", b"\x80\x05", b"\x78\x9c", b"\x78\x01")):
-        return "a pickle, which is not read because it could execute code"
-    return repr(preamble[:20]) if preamble else "an empty file"

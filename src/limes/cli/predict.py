@@ -32,18 +32,25 @@ def add_parser(commands: Any) -> None:
         "predict",
         help="label a file of rows",
         description="Predict the class of each row of a file, in batches: the file may be larger "
-        "than memory.\nThe model may be a fast classifier, one of svm-train or libAGF, or one of "
-        "limes train.",
+        "than memory.\nOf a folder, each file is predicted into a file of the output folder; run "
+        "again, it skips what is complete.\nThe model may be a fast classifier, one of svm-train "
+        "or libAGF, or one of limes train.",
         example="limes predict sat.limes rows.parquet -o out.parquet --proba\n"
-        "limes predict sat.limes sat.t -o -",
+        "limes predict sat.limes sat.t -o -\n"
+        "limes predict sat.limes parts -o predicted",
     )
     parser.add_argument("model", metavar="MODEL", type=Path, help="classifier")
-    add_rows(parser, help="file of rows")
-    add_output(parser, help="output file, of any format; - is standard output")
+    add_rows(parser, help="file of rows, or folder of such files")
+    add_output(parser, help="output file, of any format, or folder; - is standard output")
     parser.add_argument("--to", metavar="FORMAT", help="of the output; default: by its ending")
     parser.add_argument("--proba", action="store_true", help="with the probability of each class")
     parser.add_argument(
         "--keep", action="store_true", help="copy the columns of CSV, Parquet or Arrow rows too"
+    )
+    parser.add_argument(
+        "--overwrite",
+        action="store_true",
+        help="predict all files of a folder; default: those whose outputs are not complete",
     )
     add_threads(parser)
     parser.set_defaults(run=run)
@@ -52,7 +59,6 @@ def add_parser(commands: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Predict and write, one batch at a time."""
     from limes.cli.models import open_model
-    from limes.files import create_predictions, find_format, open_rows
 
     model = open_model(args.model, n_features=args.features)
     model.use_threads(args.jobs)
@@ -69,13 +75,9 @@ def run(args: argparse.Namespace) -> int:
         expected=model.names,
         keep=args.keep,
     )
-    _check_keep(args, find_format(args.rows, args.format), find_format(args.output, args.to))
-    with (
-        open_rows(args.rows, options) as rows,
-        create_predictions(args.output, classes=model.classes.tolist(), kind=args.to) as writer,
-        Progress("predicting", rows.n_rows) as progress,
-    ):
-        n_rows = predict_file(model, rows, writer=writer, progress=progress, with_proba=args.proba)
+    if args.rows.is_dir():
+        return _predict_folder(args, model, options)
+    n_rows = _predict_to(args, model, options, args.rows, args.output)
     if str(args.output) != "-":
         show(
             {"output": str(args.output), "n_rows": n_rows},
@@ -83,6 +85,66 @@ def run(args: argparse.Namespace) -> int:
             as_json=args.json,
         )
     return 0
+
+
+def _predict_to(
+    args: argparse.Namespace, model: "OpenModel", options: Any, path: Path, output: Path
+) -> int:
+    """Predict the rows of one file, and return their number."""
+    from limes.files import create_predictions, find_format, find_input_format, open_rows
+
+    _check_keep(args, find_input_format(path, args.format), find_format(output, args.to))
+    with (
+        open_rows(path, options) as rows,
+        create_predictions(output, classes=model.classes.tolist(), kind=args.to) as writer,
+        Progress("predicting", rows.n_rows) as progress,
+    ):
+        return predict_file(model, rows, writer=writer, progress=progress, with_proba=args.proba)
+
+
+def _predict_folder(args: argparse.Namespace, model: "OpenModel", options: Any) -> int:
+    """Predict each file of a folder, those whose outputs are not complete."""
+    from limes._core import thread_count
+    from limes.cli.folder import FileTask, hash_file, run_tasks
+    from limes.cli.map import report_outcome
+    from limes.files import FORMATS
+
+    if args.to is not None and args.to not in FORMATS:
+        raise ValueError(f"--to must be one of {', '.join(FORMATS)}, got {args.to!r}.")
+    if args.output.resolve() == args.rows.resolve() or args.output.is_file():
+        raise ValueError(f"-o must be another folder than {args.rows}, got {str(args.output)!r}.")
+    paths = sorted(
+        path for path in args.rows.iterdir() if path.is_file() and not path.name.startswith(".")
+    )
+    if not paths:
+        raise ValueError(f"{args.rows}: expected files of rows, found none.")
+    n_jobs = min(thread_count(args.jobs), len(paths))
+    model.use_threads(max(1, thread_count(args.jobs) // n_jobs))
+    tasks = []
+    for path in paths:
+        output = args.output / _output_name(path, args.to)
+
+        def work(path: Path = path, output: Path = output) -> None:
+            _predict_to(args, model, options, path, output)
+
+        tasks.append(FileTask((path,), (output,), work))
+    names = ("format", "label", "columns", "features", "part", "delimiter", "header", "to")
+    stated = {name: getattr(args, name) for name in (*names, "proba", "keep")}
+    facts = {"model": hash_file(args.model), "options": stated}
+    outcome = run_tasks(tasks, args.output, facts, n_jobs=n_jobs, overwrite=args.overwrite)
+    return report_outcome(outcome, args.output, as_json=args.json)
+
+
+def _output_name(path: Path, kind: str | None) -> str:
+    """Return the name of the output for a file: its own, or with the ending of a format."""
+    from limes.files.streams import ENDINGS, compression_of, find_format
+
+    if kind is None or kind == find_format(path):
+        return path.with_suffix(".cls").name if find_format(path) == "libagf" else path.name
+    plain = path.with_suffix("") if compression_of(path) else path
+    stem = plain.stem if plain.suffix.lower() in ENDINGS else plain.name
+    ending = next((end for end, format_ in ENDINGS.items() if format_ == kind), ".txt")
+    return f"{stem}{'.cls' if kind == 'libagf' else ending}"
 
 
 def _check_keep(args: argparse.Namespace, rows_format: str, output_format: str) -> None:
@@ -98,6 +160,8 @@ def predict_file(
     model: "OpenModel", rows: "RowFile", *, writer: Any, progress: Progress, with_proba: bool
 ) -> int:
     """Write the predictions for all batches of a file, and return the number of rows."""
+    import numpy as np
+
     n_rows = 0
     # A thread that waits for standard input could not be ended.
     source = nullcontext(iter(rows)) if str(rows.path) == "-" else prefetch(rows)
@@ -107,6 +171,9 @@ def predict_file(
             writer.write(*predict_rows(model, X, with_proba=with_proba), batch.table)
             progress.advance(batch.n_rows)
             n_rows += batch.n_rows
+    if not n_rows:  # a file of no labels still has its header and types
+        classes = model.classes
+        writer.write(classes[:0], np.empty((0, len(classes))) if with_proba else None)
     return n_rows
 
 

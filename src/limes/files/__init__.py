@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NoReturn
 from limes.files.batches import Batch, LabelCollector, join_labels
 from limes.files.predictions import create_predictions
 from limes.files.rows import RowFile, RowOptions, create_rows, open_rows, read_rows
-from limes.files.streams import FORMATS, find_format
+from limes.files.streams import FORMATS, find_format, find_input_format
 from limes.old_names import refuse_old_name
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "create_predictions",
     "create_rows",
     "find_format",
+    "find_input_format",
     "join_labels",
     "open_rows",
     "read_rows",

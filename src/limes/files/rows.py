@@ -23,7 +23,7 @@ from limes.files.batches import (
     join_labels,
     quote,
 )
-from limes.files.streams import find_format, open_output, plain_suffix
+from limes.files.streams import find_format, find_input_format, open_output, plain_suffix
 
 # Sparse rows with a larger share of values that are not zero take less memory as dense ones.
 DENSE_SHARE = 0.3
@@ -36,7 +36,7 @@ class RowOptions:
     Parameters
     ----------
     format : str or None, default=None
-        One of ``FORMATS``; None means by the ending.
+        One of ``FORMATS``; None means by content, else by the ending.
     label : str or None, default=None
         Column of the label in CSV, Parquet, Arrow and ``.npy`` files: its name or its number, 1 for
         the first and -1 for the last. None means the column "label", if there is one.
@@ -139,7 +139,7 @@ def open_rows(path: str | os.PathLike[str], options: RowOptions | None = None) -
     options = options or RowOptions()
     path = Path(path)
     with ExitStack() as stack:
-        yield OPENERS[find_format(path, options.format)](path, options, stack)
+        yield OPENERS[find_input_format(path, options.format)](path, options, stack)
 
 
 def _open_libsvm(path: Path, options: RowOptions, stack: ExitStack) -> RowFile:
@@ -198,7 +198,7 @@ def _open_numpy(path: Path, options: RowOptions, stack: ExitStack) -> RowFile:
     """Open a NumPy array, or an archive of arrays."""
     from limes.files.npy import open_npy, open_npz, read_batches
 
-    kind = find_format(path, options.format)
+    kind = find_input_format(path, options.format)
     opened = open_npy(path) if kind == "npy" else open_npz(path, options.part)
     rows, labels = stack.enter_context(opened)
     if len(rows.shape) != 2:

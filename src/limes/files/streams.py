@@ -5,12 +5,13 @@ import gzip
 import io
 import lzma
 import sys
+import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from math import isfinite
 from pathlib import Path, PurePath
-from typing import IO, Any, BinaryIO
+from typing import IO, Any, BinaryIO, NamedTuple
 
 from limes.atomic import atomic_write
 
@@ -40,8 +41,88 @@ MAX_REASON = 120
 MAX_LINE_BYTES = 1 << 26
 
 
+class Content(NamedTuple):
+    """What a file is, by its first bytes."""
+
+    name: str
+    # With an article, for messages.
+    title: str
+    # What to do with it where rows or a model are expected.
+    remedy: str
+
+
+READ_ROWS = "read it as rows, with limes predict or --format"
+# By the first bytes. The names of formats of rows are those of FORMATS.
+SIGNATURES: tuple[tuple[tuple[bytes, ...], Content], ...] = (
+    (
+        (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+"),
+        Content("TIFF", "a TIFF raster", "use limes map, or limes accelerate MODEL SCENE.tif"),
+    ),
+    ((b"PAR1",), Content("parquet", "a Parquet table", READ_ROWS)),
+    ((b"ARROW1",), Content("arrow", "an Arrow table", READ_ROWS)),
+    ((b"\x93NUMPY",), Content("npy", "a NumPy array", READ_ROWS)),
+    (
+        (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05"),
+        Content(
+            "pickle",
+            "a pickle, which is not read because it could execute code",
+            "load it in Python, and give it to limes.accelerate",
+        ),
+    ),
+    (
+        (b"\x78\x01", b"\x78\x9c", b"\x78\xda"),
+        Content(
+            "joblib",
+            "compressed data, perhaps a joblib pickle, which is not read because it could execute "
+            "code",
+            "load it in Python, and give it to limes.accelerate",
+        ),
+    ),
+    (
+        (b"\x89HDF\r\n", b"CDF\x01", b"CDF\x02"),
+        Content("HDF5", "an HDF5 or NetCDF file", "open it with xarray, and call fast.predict"),
+    ),
+)
+SKOPS = Content(
+    "skops", "a model of skops", "load it with skops.io.load, and give it to limes.accelerate"
+)
+ZIP = Content("zip", "a zip archive", "unpack it first")
+NPZ = Content("npz", "an archive of NumPy arrays", READ_ROWS)
+
+
+def recognise_file(path: Path) -> Content | None:
+    """Return what a file is, by its first bytes; None for text and what is not known."""
+    with path.open("rb") as stream:
+        head = stream.read(8)
+        for starts, content in SIGNATURES:
+            if head.startswith(starts):
+                return content
+        if not head.startswith(b"PK\x03\x04"):
+            return None
+        stream.seek(0)
+        try:
+            with zipfile.ZipFile(stream) as archive:
+                names = archive.namelist()
+        except zipfile.BadZipFile:
+            return NPZ if plain_suffix(path) == ".npz" else ZIP
+    if "schema.json" in names:
+        return SKOPS
+    return NPZ if names and all(name.endswith(".npy") for name in names) else ZIP
+
+
+def find_input_format(path: Path, kind: str | None = None) -> str:
+    """Return the format of a file of rows: as the user says, else by content, else by ending."""
+    if kind is None and str(path) != "-" and path.is_file() and not compression_of(path):
+        content = recognise_file(path)
+        if content is not None and content.name in FORMATS:
+            return content.name
+        if content is not None:
+            raise ValueError(f"{path}: expected rows, found {content.title}: {content.remedy}.")
+    return find_format(path, kind)
+
+
 def find_format(path: PurePath, kind: str | None = None) -> str:
-    """Return the format of a file.
+    """Return the format of a file by its name.
 
     Parameters
     ----------

@@ -412,6 +412,8 @@ class ExactScheme(Scheme):
         """Return the label of each row, and the first row without a label, or -1."""
         if self.has_core_rule:
             return self.classifier.label(X, labels, n_threads=n_threads)
+        if X.dtype.kind != "f":
+            X = X.astype(np.float32)
         is_finite = np.isfinite(X).all(axis=1)
         index = np.zeros(len(X), dtype=np.intp)
         index[is_finite] = self.class_index(self.values(X[is_finite], n_threads=n_threads))

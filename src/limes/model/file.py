@@ -8,7 +8,7 @@ import math
 import os
 from collections.abc import Callable
 from dataclasses import MISSING, asdict, fields, replace
-from typing import Any, get_type_hints
+from typing import Any, BinaryIO, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,10 +85,15 @@ def save_model(model: Model, path: str | os.PathLike[str], *, fallback: bool = T
     """
     if isinstance(model.scheme, FallbackScheme) and not fallback:
         model = replace(model, scheme=model.scheme.without_fallback())
+    with atomic_write(path) as stream:
+        write_model(model, stream)
+
+
+def write_model(model: Model, stream: BinaryIO) -> None:
+    """Write the bytes of a model file."""
     writer = _Writer()
     header = writer.header(model)
-    with atomic_write(path) as stream:
-        write_container(stream, header, writer.arrays, version=VERSION)
+    write_container(stream, header, writer.arrays, version=VERSION)
 
 
 def load_model(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> Model:

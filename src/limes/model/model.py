@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -20,6 +21,8 @@ MIN_THREADED_ROWS = 2000
 # Rows of one pass, and numbers of one pass: 8 MB of float64 stay in the cache.
 BLOCK_ROWS = 1 << 16
 BLOCK_NUMBERS = 1 << 20
+# Types of rows that the core reads without a copy; float32 holds the integers exactly.
+CORE_TYPES = tuple(map(np.dtype, (np.float64, np.float32, np.uint8, np.int16, np.uint16)))
 NO_PROBABILITIES = (
     "predict_proba needs probabilities, which the source has not: train the source with "
     "probability=True, or give rows to fit them."
@@ -172,6 +175,8 @@ class Model:
             probability. More: the logarithm of each class's probability. An exact scheme has the
             decision function of its source instead, for pairs of classes where that has such.
         """
+        if is_masked(X):
+            return on_valid_rows(partial(self.decision_function, n_jobs=n_jobs), X)
         return self._in_blocks(self.scheme.decision, X, n_jobs)
 
     def predict_proba(self, X: ArrayLike, *, n_jobs: int | None = None) -> Array:
@@ -193,13 +198,17 @@ class Model:
         """
         if not self.scheme.has_probabilities:
             raise AttributeError(NO_PROBABILITIES)
+        if is_masked(X):
+            return on_valid_rows(partial(self.predict_proba, n_jobs=n_jobs), X)
         core = self.scheme.core_probabilities
         if core is None:
             return self._in_blocks(self.scheme.predict_proba, X, n_jobs)
         rows = self._as_rows(X)
         n_threads = _threads_for(rows, n_jobs)
         found = np.empty((rows.shape[0], self.scheme.n_classes))
-        for place, block in _blocks(rows) if is_sparse(rows) else [(slice(None), rows)]:
+        is_whole = not is_sparse(rows) and rows.dtype.kind == "f"
+        for place, block in [(slice(None), rows)] if is_whole else _blocks(rows):
+            block = block if block.dtype.kind == "f" else block.astype(np.float32)
             invalid = core.probabilities(block, found[place], n_threads=n_threads)[1]
             if invalid >= 0:
                 _raise_invalid_row(block[invalid], (place.start or 0) + invalid)
@@ -220,6 +229,8 @@ class Model:
         ndarray of shape (n_rows,)
             One of ``classes`` for each row.
         """
+        if is_masked(X):
+            return on_valid_rows(partial(self.predict, n_jobs=n_jobs), X)
         rows = self._as_rows(X)
         return scheme_labels(self.scheme, rows, self.classes, n_jobs=n_jobs)
 
@@ -244,6 +255,8 @@ class Model:
             return function(np.empty((0, self.n_features)))
         found = np.empty(0)
         for place, block in _blocks(rows, _count_values(self.scheme)):
+            if block.dtype.kind != "f":
+                block = block.astype(np.float32)
             part = function(_valid_rows(self.scheme, block, place.start), n_threads=n_threads)
             if not place.start:
                 found = np.empty((rows.shape[0], *part.shape[1:]))
@@ -251,14 +264,14 @@ class Model:
         return found
 
     def _as_rows(self, X: Any) -> Any:
-        """Return rows as the core takes them: float32 or float64 without a copy, or sparse."""
+        """Return rows as the core reads them: of CORE_TYPES without a copy, or sparse."""
         if is_plain_rows(X, self.n_features):
             return X
         columns = getattr(X, "columns", None)
         if columns is not None and self.feature_names is not None:
             self._check_names(list(columns))
         rows = X if is_sparse(X) else np.asarray(X)
-        if rows.dtype not in (np.float32, np.float64):
+        if rows.dtype not in CORE_TYPES or (is_sparse(rows) and rows.dtype.kind != "f"):
             rows = rows.astype(np.float64)
         if rows.ndim != 2 or rows.shape[1] != self.n_features:
             raise ValueError(
@@ -273,13 +286,29 @@ class Model:
             raise ValueError(f"X must have the columns {names!r:.200}, got {columns!r:.200}.")
 
 
+def is_masked(X: Any) -> bool:
+    """Return whether X is a masked array; quick, for single rows."""
+    return type(X) is not np.ndarray and isinstance(X, np.ma.MaskedArray)
+
+
+def on_valid_rows(function: Callable[[Any], Array], X: Any) -> Array:
+    """Return a function of the rows without a masked feature; the results of others are masked."""
+    is_valid = ~np.ma.getmaskarray(X).any(axis=tuple(range(1, X.ndim)))
+    found = function(X.data[is_valid])
+    filled = np.zeros((len(X), *found.shape[1:]), dtype=found.dtype)
+    filled[is_valid] = found
+    mask = np.empty(filled.shape, dtype=bool)
+    mask.T[...] = ~is_valid
+    return np.ma.MaskedArray(filled, mask=mask)
+
+
 def is_plain_rows(X: Any, n_features: int) -> bool:
-    """Return whether X is an array that the core takes as it is; quick, for single rows."""
+    """Return whether X is an array that the core reads as it is; quick, for single rows."""
     return (
         type(X) is np.ndarray
         and X.ndim == 2
         and X.shape[1] == n_features
-        and X.dtype.char in "fd"
+        and X.dtype.char in "fdBhH"  # as CORE_TYPES
         and X.dtype.isnative
     )
 
