@@ -173,7 +173,9 @@ def _label_rows(
     """
     starts = rows[:n_starts]
     logits = query_source(source, starts)
-    n_repeats = int(DEFAULTS.transfer.real_share * n_more / n_starts)
+    # Not of wide rows of independent features, which the source has memorised.
+    real_share = DEFAULTS.transfer.real_share * explained_share**2
+    n_repeats = int(real_share * n_more / n_starts)
     synthetic = _synthetic_rows(
         rows, logits, n_more - n_repeats * n_starts, components, explained_share, rng
     )
