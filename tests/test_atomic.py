@@ -10,7 +10,7 @@ import textwrap
 
 import pytest
 
-from limes.atomic import atomic_write
+from limes.atomic import atomic_paths, atomic_write, refuse_inputs_as_outputs
 
 
 @pytest.fixture
@@ -129,3 +129,56 @@ def test_a_missing_folder_is_named(tmp_path):
 def run(code):
     command = [sys.executable, "-c", textwrap.dedent(code)]
     return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_temporary_files_of_a_killed_run_are_removed_by_the_next(old):
+    code = f"""
+        import os, signal
+        from limes.atomic import atomic_paths, atomic_write
+        with atomic_write({str(old)!r}) as stream, atomic_paths({str(old)!r}) as [other]:
+            other.write_text("half")
+            other.with_name(other.name + ".aux.xml").write_text("half")
+            os.kill(os.getpid(), signal.SIGKILL)
+    """
+    assert run(code).returncode == -signal.SIGKILL
+    assert len(os.listdir(old.parent)) == 5
+    other = old.parent / ".note.txt"
+    other.write_text("not ours")
+    run(f"""
+        from limes.atomic import atomic_write
+        with atomic_write({str(old.with_name("another"))!r}) as stream:
+            stream.write(b"new")
+    """)
+    assert sorted(os.listdir(old.parent)) == [".note.txt", "another", old.name]
+
+
+def test_temporary_files_of_a_running_process_stay(old):
+    tidy = f"""
+        from pathlib import Path
+        from limes.atomic import remove_abandoned
+        remove_abandoned(Path({str(old.parent)!r}))
+    """
+    with atomic_write(old) as stream, atomic_paths(old.with_name("map.tif")) as [temporary]:
+        stream.write(b"new")
+        temporary.write_bytes(b"map")
+        assert run(tidy).returncode == 0
+        assert len(os.listdir(old.parent)) == 4
+    assert old.read_bytes() == b"new"
+    assert old.with_name("map.tif").read_bytes() == b"map"
+    assert len(os.listdir(old.parent)) == 2
+
+
+@pytest.mark.parametrize("make", [os.link, os.symlink], ids=["hard link", "symbolic link"])
+def test_a_link_to_an_input_is_refused_as_an_output(old, make):
+    make(old, old.with_name("link"))
+    with pytest.raises(ValueError, match="link is an input as well as an output"):
+        refuse_inputs_as_outputs([old.with_name("link")], [old])
+
+
+def test_two_outputs_of_one_name_are_refused(tmp_path):
+    with pytest.raises(ValueError, match="is named for two outputs"):
+        refuse_inputs_as_outputs([tmp_path / "a", tmp_path / ".." / tmp_path.name / "a"], [])
+
+
+def test_devices_are_inputs_and_outputs_at_once():
+    refuse_inputs_as_outputs(["/dev/null", "-"], ["/dev/null", "-"])

@@ -1,4 +1,4 @@
-"""Write files atomically, and lock files."""
+"""Write files atomically, lock files, and refuse outputs that are inputs."""
 
 import errno
 import os
@@ -6,8 +6,8 @@ import re
 import secrets
 import stat
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -15,8 +15,11 @@ from typing import BinaryIO
 OUT_OF_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 # The byte that is locked on Windows, beyond the end of the file, where it blocks no reader.
 LOCKED_BYTE = 1 << 30
-# What follows the name of the target in that of its temporary file, and of what GDAL writes beside.
-TEMPORARY_END = re.compile(r"[0-9a-f]{16}\.tmp(\..+)?")
+# The name of a temporary file, and the ends of those of its lock and of what GDAL writes beside.
+TEMPORARY = re.compile(r"(\..+\.[0-9a-f]{16}\.tmp)(\..+)?")
+LOCK_END = ".lock"
+# Folders in which this process has looked for temporary files of killed ones.
+_tidied: set[Path] = set()
 
 if sys.platform == "win32":
     import msvcrt
@@ -30,7 +33,8 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
     The bytes are written to a temporary file in the same folder, synchronised to the disk, and
     renamed: ``path`` is always either the old file or the complete new one. After an error the
-    temporary file is removed. A pipe or device, such as ``/dev/stdout``, is written directly.
+    temporary file is removed; one that a killed process left, by the next process that writes into
+    the folder. A pipe or device, such as ``/dev/stdout``, is written directly.
 
     Examples
     --------
@@ -49,17 +53,22 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 def _open_temporary(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Yield the stream to write to, once; then rename the file."""
     if _is_special(Path(path)):
-        with Path(path).open("wb") as stream:
-            yield stream
+        with Path(path).open("wb") as direct:
+            yield direct
         return
     target = Path(os.path.realpath(path))
-    temporary = _temporary_name(target)
+    _tidy_folder(target.parent)
+    temporary, stream = _create_locked(target)
     try:
-        with temporary.open("xb") as stream:
+        with stream:
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
-        temporary.replace(target)
+            # Renamed while it is locked, except on Windows, which cannot rename open files.
+            if sys.platform != "win32":
+                temporary.replace(target)
+        if sys.platform == "win32":
+            temporary.replace(target)
     finally:
         temporary.unlink(missing_ok=True)
     _sync_folder(target.parent)
@@ -82,30 +91,123 @@ def atomic_paths(*paths: str | os.PathLike[str]) -> Iterator[list[Path]]:
     ('whole', 1)
     """
     targets = [Path(os.path.realpath(path)) for path in paths]
-    temporaries = [_temporary_name(target) for target in targets]
-    try:
+    with ExitStack() as stack:
+        temporaries = [stack.enter_context(_reserve(target)) for target in targets]
         yield temporaries
         for temporary in temporaries:
             with temporary.open("rb+") as stream:
                 os.fsync(stream.fileno())
         for temporary, target in zip(temporaries, targets, strict=True):
             temporary.replace(target)
-    finally:
-        for temporary in temporaries:
-            temporary.unlink(missing_ok=True)
     for folder in {target.parent for target in targets}:
         _sync_folder(folder)
 
 
-def is_temporary(name: str, target: str) -> bool:
-    """Return whether a file's name is that of a temporary file for a target, left by a crash."""
-    start = f".{target}."
-    return name.startswith(start) and bool(TEMPORARY_END.fullmatch(name[len(start) :]))
+@contextmanager
+def _reserve(target: Path) -> Iterator[Path]:
+    """Yield the name of a temporary file; a locked file beside it says that it is in use."""
+    _tidy_folder(target.parent)
+    lock, stream = _create_locked(target, LOCK_END)
+    temporary = lock.with_name(lock.name.removesuffix(LOCK_END))
+    try:
+        with stream:
+            yield temporary
+    finally:
+        temporary.unlink(missing_ok=True)
+        lock.unlink(missing_ok=True)
 
 
-def _temporary_name(target: Path) -> Path:
-    """Return a new name beside a file."""
-    return target.with_name(f".{target.name}.{secrets.token_hex(8)}.tmp")
+def _create_locked(target: Path, end: str = "") -> tuple[Path, BinaryIO]:
+    """Create and lock a temporary file beside another."""
+    while True:
+        path = target.with_name(f".{target.name}.{secrets.token_hex(8)}.tmp{end}")
+        stream = path.open("xb")
+        with suppress(OSError):
+            _lock(stream, is_locked=True)
+        # Another process may have removed it between the two steps.
+        with suppress(FileNotFoundError):
+            if os.path.samestat(path.stat(), os.fstat(stream.fileno())):
+                return path, stream
+        stream.close()
+
+
+def _tidy_folder(folder: Path) -> None:
+    """Remove what killed processes left in a folder, once in a process."""
+    if folder not in _tidied:
+        _tidied.add(folder)
+        with suppress(OSError):
+            remove_abandoned(folder)
+
+
+def remove_abandoned(folder: Path) -> None:
+    """Remove the temporary files of a folder that no process has locked.
+
+    Without locks, on some network drives, nothing is removed.
+    """
+    found: dict[str, list[str]] = {}
+    for name in os.listdir(folder):
+        if match := TEMPORARY.fullmatch(name):
+            found.setdefault(match[1], []).append(name)
+    for start, names in found.items():
+        lock = start + LOCK_END if start + LOCK_END in names else start
+        with suppress(OSError):
+            if lock not in names:
+                _remove(folder, names)
+                continue
+            with Path(folder, lock).open("rb+") as stream:
+                _lock(stream, is_locked=True, waits=False)
+                # Windows removes no open file.
+                if sys.platform != "win32":
+                    _remove(folder, names)
+            _remove(folder, names)
+
+
+def _remove(folder: Path, names: list[str]) -> None:
+    """Remove files that may be missing."""
+    for name in names:
+        Path(folder, name).unlink(missing_ok=True)
+
+
+def refuse_inputs_as_outputs(
+    outputs: Iterable[str | os.PathLike[str]], inputs: Iterable[str | os.PathLike[str]]
+) -> None:
+    """Raise an error if an output is the same file as an input or as another output.
+
+    Links and other spellings of a name are recognised. Pipes, devices and folders are not compared;
+    ``-`` is standard output, if that is a file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "rows.csv")
+    ...     _ = path.write_text("1,2")
+    ...     refuse_inputs_as_outputs([f"{folder}/./rows.csv"], [path])  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    ValueError: ...rows.csv is an input as well as an output: choose another output.
+    """
+    read = {_identity(path) for path in inputs if os.fspath(path) != "-"} - {None}
+    written: set[object] = set()
+    for path in outputs:
+        identity = _identity(path)
+        if identity in read:
+            raise ValueError(
+                f"{os.fspath(path)} is an input as well as an output: choose another output."
+            )
+        if identity in written:
+            raise ValueError(f"{os.fspath(path)} is named for two outputs: choose another.")
+        if identity is not None:
+            written.add(identity)
+
+
+def _identity(path: str | os.PathLike[str]) -> object:
+    """Return what is equal for all names of a file; None for what is no plain file."""
+    try:
+        status = os.fstat(1) if os.fspath(path) == "-" else os.stat(path)
+    except OSError:
+        return None if os.fspath(path) == "-" else os.path.realpath(path)
+    return (status.st_dev, status.st_ino) if stat.S_ISREG(status.st_mode) else None
 
 
 @contextmanager
@@ -160,12 +262,14 @@ def locked(stream: BinaryIO) -> Iterator[None]:
             _lock(stream, is_locked=False)
 
 
-def _lock(stream: BinaryIO, *, is_locked: bool) -> None:
-    """Lock a file, or unlock it."""
+def _lock(stream: BinaryIO, *, is_locked: bool, waits: bool = True) -> None:
+    """Lock a file, or unlock it; raise an OSError if another process has locked it."""
     if sys.platform == "win32":
+        mode = msvcrt.LK_UNLCK if not is_locked else msvcrt.LK_LOCK if waits else msvcrt.LK_NBLCK
         position = stream.tell()
         stream.seek(LOCKED_BYTE)
-        msvcrt.locking(stream.fileno(), msvcrt.LK_LOCK if is_locked else msvcrt.LK_UNLCK, 1)
+        msvcrt.locking(stream.fileno(), mode, 1)
         stream.seek(position)
     else:
-        fcntl.flock(stream, fcntl.LOCK_EX if is_locked else fcntl.LOCK_UN)
+        mode = fcntl.LOCK_EX if is_locked else fcntl.LOCK_UN
+        fcntl.flock(stream, mode if waits else mode | fcntl.LOCK_NB)

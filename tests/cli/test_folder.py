@@ -12,7 +12,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from limes.atomic import is_temporary
 from limes.cli.folder import MANIFEST, FileTask, run_tasks
 from limes.cli.main import main
 from tests.cli.commands import PROGRAM, environment, output_of, run
@@ -223,17 +222,3 @@ def test_two_runs_at_once_do_not_disturb_each_other(words, tmp_path):
     assert len(first) == 9
     run(*words, "--overwrite")
     assert contents(tmp_path / "out") == first
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        (".a.npy.0123456789abcdef.tmp", True),
-        (".a.npy.0123456789abcdef.tmp.aux.xml", True),
-        (".a.npy.0123.tmp", False),
-        ("a.npy", False),
-        (".b.npy.0123456789abcdef.tmp", False),
-    ],
-)
-def test_temporary_files_are_known_by_their_names(name, expected):
-    assert is_temporary(name, "a.npy") is expected

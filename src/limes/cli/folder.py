@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import limes
-from limes.atomic import atomic_write, is_temporary
+from limes.atomic import atomic_write, refuse_inputs_as_outputs, remove_abandoned
 from limes.cli.main import USER_ERRORS, explain
 from limes.cli.terminal import Progress
 
@@ -65,20 +65,23 @@ def run_tasks(
     folder: Path,
     facts: dict[str, Any],
     *,
+    inputs: Sequence[Path] = (),
     n_jobs: int = 1,
     overwrite: bool = False,
 ) -> Outcome:
     """Run the tasks whose outputs are not complete, several at once; go on after an error.
 
     `facts` are all that an output depends on besides its inputs: the hash of the model and the
-    options. An output is complete if the manifest has it with the same facts and inputs.
+    options; `inputs` the files that they come from. An output is complete if the manifest has it
+    with the same facts and inputs.
     """
     name, count = Counter(task.outputs[0].name for task in tasks).most_common(1)[0]
     if count > 1:
         raise ValueError(f"expected inputs of different names, got {count} for {name!r}.")
+    targets = [path for task in tasks for path in task.outputs]
+    refuse_inputs_as_outputs(targets, [*inputs, *(path for task in tasks for path in task.inputs)])
     folder.mkdir(parents=True, exist_ok=True)
     outcome = Outcome()
-    targets = [path for task in tasks for path in task.outputs]
     with (
         Manifest.open(folder / MANIFEST, targets) as manifest,
         Progress("files", len(tasks), unit="files") as progress,
@@ -240,13 +243,8 @@ class Manifest:
         if data != os.pread(self._descriptor, size, 0):
             with atomic_write(self._path) as stream:
                 stream.write(data)
-        by_folder: dict[Path, list[str]] = {self._path.parent: [self._path.name]}
-        for path in targets:
-            by_folder.setdefault(path.parent, []).append(path.name)
-        for folder, names in by_folder.items():
-            for name in os.listdir(folder):
-                if name.endswith((".tmp", ".xml")) and any(is_temporary(name, n) for n in names):
-                    Path(folder, name).unlink(missing_ok=True)
+        for folder in {self._path.parent, *(path.parent for path in targets)}:
+            remove_abandoned(folder)
 
 
 def _line(entry: dict[str, Any]) -> bytes:

@@ -41,6 +41,8 @@ USER_ERRORS = (ValueError, TypeError, OSError, ImportError, OverflowError, Memor
 # Longer messages are shortened: they quote a file of the wrong format.
 MAX_MESSAGE = 600
 FORMATS = "libsvm, csv, parquet, arrow, npy, npz or libagf"
+# Arguments that name files to write; all others that are paths name files to read.
+OUTPUTS = ("output", "html", "proba", "confidence", "train", "test")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -48,6 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = _parse(_expand_class_weights(sys.argv[1:] if argv is None else argv))
     try:
         with _command_context():
+            _refuse_inputs_as_outputs(args)
             return int(args.run(args) or 0)
     except BrokenPipeError:
         # The reader of the output is closed: Python must not flush the rest at exit.
@@ -65,6 +68,38 @@ def main(argv: Sequence[str] | None = None) -> int:
             "LIMES_DEBUG=1 for a traceback)",
             1,
         )
+
+
+def _refuse_inputs_as_outputs(args: argparse.Namespace) -> None:
+    """Raise an error if a file to write is one to read, before anything is written."""
+    from limes.atomic import refuse_inputs_as_outputs
+
+    inputs: list[tuple[Path, bool]] = []
+    outputs: list[tuple[Path, bool]] = []
+    for name, value in vars(args).items():
+        kind = getattr(args, "to" if name in OUTPUTS else "format", None)
+        for path in value if isinstance(value, list) else [value]:
+            if isinstance(path, Path):
+                is_libagf = kind == "libagf" or path.suffix.lower() in (".vec", ".cls")
+                (outputs if name in OUTPUTS else inputs).append((path, is_libagf))
+    # libAGF's rows are two files, and its predictions may be.
+    written = [
+        path
+        for one, is_libagf in outputs
+        for path in dict.fromkeys([one, *_beside(one, (".cls", ".con") if is_libagf else ())])
+    ]
+    read = [
+        path
+        for one, is_libagf in inputs
+        for path in [one, *_beside(one, (".vec", ".cls") if is_libagf else ())]
+        if path.exists()
+    ]
+    refuse_inputs_as_outputs(written, read)
+
+
+def _beside(path: Path, endings: Sequence[str]) -> list[Path]:
+    """Return a file's name with other endings."""
+    return [path.with_suffix(ending) for ending in endings] if path.name else []
 
 
 def make_parser() -> argparse.ArgumentParser:

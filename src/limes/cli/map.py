@@ -295,7 +295,9 @@ def _map_folder(
         written = (outputs["label"], sidecar_path(outputs["label"]), *list(outputs.values())[1:])
         tasks.append(FileTask(inputs, written, work))
     facts = {"model": hash_file(args.model), "options": _stated(args)}
-    outcome = run_tasks(tasks, folder, facts, n_jobs=n_jobs, overwrite=args.overwrite)
+    outcome = run_tasks(
+        tasks, folder, facts, inputs=[args.model], n_jobs=n_jobs, overwrite=args.overwrite
+    )
     return report_outcome(outcome, args.output, as_json=args.json)
 
 

@@ -131,7 +131,9 @@ def _predict_folder(args: argparse.Namespace, model: "OpenModel", options: Any) 
     names = ("format", "label", "columns", "features", "part", "delimiter", "header", "to")
     stated = {name: getattr(args, name) for name in (*names, "proba", "keep")}
     facts = {"model": hash_file(args.model), "options": stated}
-    outcome = run_tasks(tasks, args.output, facts, n_jobs=n_jobs, overwrite=args.overwrite)
+    outcome = run_tasks(
+        tasks, args.output, facts, inputs=[args.model], n_jobs=n_jobs, overwrite=args.overwrite
+    )
     return report_outcome(outcome, args.output, as_json=args.json)
 
 
