@@ -24,7 +24,7 @@ from limes.fit.pipeline import FitResult, fit_exact, fit_model
 from limes.fit.synthetic import rows_from_training_rows
 from limes.model.exact import ExactScheme, FallbackScheme
 from limes.model.file import load_model, save_model
-from limes.model.model import CORE_TYPES, Candidate, Model, is_plain_rows
+from limes.model.model import CORE_TYPES, Candidate, FeatureStatistics, Model, is_plain_rows
 from limes.model.schemes import Scheme
 from limes.old_names import refuse_old_name
 from limes.report import (
@@ -133,7 +133,8 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     max_time_us : float or None, default=None
         Most microseconds per row in a batch, on one thread of this computer.
     max_bytes : int or None, default=None
-        Most bytes of points and functions; a microcontroller may have 2048.
+        Most bytes of the tables of the float32 C export, labels included; a microcontroller may
+        have 2048.
     random_state : int, RandomState instance or None, default=0
         Seed of the fit: the same call gives the same model. None for another one each time.
     n_jobs : int or None, default=None
@@ -552,6 +553,7 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             n_jobs=self.n_jobs,
             verbose=self.verbose,
         )
+        result = replace(result, features=FeatureStatistics.from_rows(X))
         self._set_result(source, result, start=start)
         if self.verbose:
             both = self.model_.predict, label_by(source, self.classes_)

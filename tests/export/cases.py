@@ -14,8 +14,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from limes import BorderMap, BordersClassifier, accelerate
-from limes.export.flat_arrays import pack
 from limes.model import Model
+from limes.model.packed import pack
 from limes.model.schemes import PairwiseScheme
 from tests.conftest import quick_training
 

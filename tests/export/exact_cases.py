@@ -10,11 +10,11 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, OneClassSVM
 
 from limes import BordersClassifier
-from limes.export.flat_arrays import pack_sums
 from limes.model import Model
 from limes.model.affine import AffineMap
 from limes.model.coupling import class_pairs
 from limes.model.exact import Calibrators, ClassDensities, ExactScheme, PairSigmoids
+from limes.model.packed import pack_sums
 from limes.model.svm import Kernel, TrainedSvm
 from limes.sources.svm import svm_from_sklearn
 

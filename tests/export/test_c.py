@@ -232,15 +232,15 @@ def test_two_models_have_different_names(tmp_path):
 def test_the_header_states_the_size_of_its_constants():
     fast = fitted(votes)
     n_bytes = constant_bytes(fast, dtype="double")
-    assert n_bytes == 8 * (3 + 600 * (3 + 1 + 3 + 1)) + 2 * 6
+    assert n_bytes == 8 * (3 + 600 * (3 + 1 + 3 + 1)) + 2 * 6 + 4 * 7
     header = to_c(fast, dtype="double")
-    assert f"Constants: {n_bytes} bytes" in header
+    assert f"Tables: {n_bytes} bytes" in header
     assert f"#define LIMES_MODEL_BYTES {n_bytes}\n" in header
 
 
 def test_a_model_too_large_raises_an_error_that_states_what_would_fit():
     with pytest.raises(
-        ValueError, match=r"max_bytes=2048, got 19224 bytes.*n_borders=10"
+        ValueError, match=r"max_bytes=2048, got 19252 bytes.*n_borders=10"
     ) as raised:
         to_c(fitted(votes), max_bytes=2048)
     assert "\n" not in str(raised.value)
@@ -294,3 +294,116 @@ def test_every_field_and_section_of_the_template_is_filled(case):
     header = to_c(fitted(case))
     assert "@" not in header
     assert "malloc" not in header
+
+
+CPP = ["-std=c++11", *STRICT[1:], "-x", "c++"]
+# Reports how many rows of the header's own test vector get another class.
+TEST_MAIN = """
+#include <stdio.h>
+#define LIMES_MODEL_TEST
+#include "model.h"
+int main(void) {
+    printf("%d %d", LIMES_MODEL_TEST_ROWS, limes_model_test());
+    return 0;
+}
+"""
+
+
+def build(folder, header, main, command):
+    (folder / "model.h").write_text(header)
+    (folder / "main.c").write_text(main)
+    done = subprocess.run(
+        [*command, "main.c", "-lm", "-o", "main"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return folder / "main"
+
+
+needs_gpp = pytest.mark.skipif(shutil.which("g++") is None, reason="there is no C++ compiler")
+
+
+@needs_gpp
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
+def test_the_header_is_also_cpp(case, tmp_path):
+    known = expected(case, "float32")
+    program = build(tmp_path, to_c(known.fast, dtype="float"), MAIN, ["g++", *CPP, "-O1"])
+    class_index, _ = predictions(program, known.rows[:2000], len(known.fast.classes_))
+    is_certain = ~known.is_open[:2000]
+    labels = known.fast.classes_[class_index]
+    assert_array_equal(labels[is_certain], known.labels[:2000][is_certain])
+
+
+@needs_gcc
+@pytest.mark.parametrize("dtype", ["float", "double"])
+@pytest.mark.parametrize("case", [binary, votes_projected, shared, shortlist, tree, coupled])
+def test_the_test_vector_has_rows_of_several_classes_and_finds_no_error(case, dtype, tmp_path):
+    fast = fitted(case)
+    header = to_c(fast, dtype=dtype)
+    program = build(tmp_path, header, TEST_MAIN, ["gcc", *STRICT, "-O1"])
+    done = subprocess.run([program], capture_output=True, text=True, check=True)
+    n_rows, n_wrong = map(int, done.stdout.split())
+    assert n_rows >= len(fast.classes_)
+    assert n_wrong == 0
+    table = re.search(r"_test_classes\[[^]]*\] = {([^}]*)}", header)[1]
+    assert len(set(table.replace(",", " ").split())) > 1
+
+
+@needs_gcc
+def test_the_test_vector_finds_a_changed_table(tmp_path):
+    header = to_c(fitted(binary))
+    table = re.search(r"limes_model_offsets\[[^]]*\] = {([^}]*)}", header)[1]
+    turned = header.replace(table, re.sub(r"(-?)(\d[\d.e-]*f)", r"9.0f", table))
+    program = build(tmp_path, turned, TEST_MAIN, ["gcc", *STRICT, "-O1"])
+    done = subprocess.run([program], capture_output=True, text=True, check=True)
+    assert int(done.stdout.split()[1]) > 0
+
+
+def test_a_model_without_statistics_of_its_features_has_no_test_vector():
+    line = BorderMap.from_borders(points=[[0.0]], normals=[[2.0]])
+    fast = BordersClassifier.from_model(Model(PairwiseScheme((line,), 2), np.arange(2), 1))
+    assert "_TEST" not in to_c(fast)
+
+
+@needs_gcc
+@pytest.mark.parametrize("case", [votes, shortlist_coupled, tree])
+def test_there_is_no_variable_outside_functions(case, tmp_path):
+    header = to_c(fitted(case))
+    main = '#include "model.h"\nint classify(const float *x) { return limes_model_predict(x); }\n'
+    (tmp_path / "model.h").write_text(header)
+    (tmp_path / "main.c").write_text(main)
+    subprocess.run(["gcc", *STRICT, "-O0", "-c", "main.c"], cwd=tmp_path, check=True)
+    done = subprocess.run(["size", "main.o"], cwd=tmp_path, capture_output=True, text=True)
+    data_and_bss = done.stdout.splitlines()[1].split()[1:3]
+    assert data_and_bss == ["0", "0"]
+
+
+def tables_and_reads(header):
+    """Return the names of all tables, and the places where they are used outside LIMES_READ."""
+    tables = set(re.findall(r"^LIMES_TABLE [\w ]+ (\w+)\[", header, re.M))
+    code = re.sub(r"/\*.*?\*/", "", header, flags=re.S)
+    code = re.sub(r"^LIMES_TABLE .*? = {.*?};", "", code, flags=re.S | re.M)
+    code = re.sub(r"LIMES_READ\(\w+, \w+\[", "[", code)
+    return tables, [name for name in tables if re.search(rf"\b{name}\b", code)]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
+def test_all_tables_are_read_through_one_macro(case):
+    tables, bare = tables_and_reads(to_c(fitted(case)))
+    assert "limes_model_slopes" in tables
+    # A text is not read here: its place is returned.
+    assert set(bare) <= {"limes_model_labels"}
+
+
+def test_avr_refuses_float64_and_large_tables_in_one_sentence():
+    assert "#error" not in to_c(fitted(binary), dtype="float")
+    double = to_c(fitted(binary), dtype="double")
+    assert '#error "limes_model: AVR has no float64: export with dtype float32' in double
+    points = np.random.default_rng(0).normal(size=(1100, 8))
+    line = BorderMap.from_borders(points=points, normals=points)
+    fast = BordersClassifier.from_model(Model(PairwiseScheme((line,), 2), np.arange(2), 8))
+    (message,) = re.findall(r'#error "(.*)"', to_c(fast))
+    assert "AVR takes tables of 32767 bytes, points has 35200: use a smaller dtype" in message

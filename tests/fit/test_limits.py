@@ -11,6 +11,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 import limes
+from limes.export.c import constant_bytes, to_c
 from limes.fit.evaluation import microseconds_per_row
 from limes.plotting import draw_candidates, new_figure
 
@@ -36,9 +37,21 @@ def test_a_limit_is_kept_and_used(checkerboard, limit):
     model, X, rows = checkerboard
     fast = limes.accelerate(model, X, scheme="shared", fallback=False, random_state=0, **limit)
     ((name, value),) = limit.items()
-    measured = fast.cost_ if name == "max_cost" else fast.scheme_.n_bytes
+    measured = fast.cost_ if name == "max_cost" else constant_bytes(fast)
     assert 0.5 * value < measured <= value
     assert np.mean(fast.predict(rows) == model.predict(rows)) > 0.8
+
+
+@pytest.mark.parametrize("max_bytes", [600, 900, 2048])
+@pytest.mark.parametrize("scale", [1.0, 300.0])
+def test_the_c_header_of_a_small_model_is_within_max_bytes(max_bytes, scale):
+    """With text labels and with features far from zero, whose curved base has more tables."""
+    X, y = make_moons(600, noise=0.2, random_state=0)
+    X, y = X * scale + scale, np.array(["first class", "second"])[y]
+    source = make_pipeline(StandardScaler(), SVC(gamma=1, C=10)).fit(X, y)
+    fast = limes.accelerate(source, X, max_bytes=max_bytes, scheme="shared", fallback=False)
+    to_c(fast, dtype="float32", max_bytes=max_bytes)
+    assert f"#define LIMES_MODEL_BYTES {constant_bytes(fast)}\n" in to_c(fast)
 
 
 def test_a_time_limit_is_kept(checkerboard):

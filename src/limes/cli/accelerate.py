@@ -78,7 +78,7 @@ LIMIT_OPTIONS: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "max_bytes": (
         "--max-bytes",
-        {"type": int, "metavar": "N", "help": "size of the points and linear functions"},
+        {"type": int, "metavar": "N", "help": "size of the tables of the float32 C export"},
     ),
 }
 

@@ -1,21 +1,15 @@
 """C99 header from the template ``model.h.in``."""
 
-import re
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-import limes
+from limes._typing import Labels
 from limes.classifier import BordersClassifier
-from limes.export.c_text import c_comment, c_number, c_string, elements, lines, render, template
-from limes.export.flat_arrays import (
-    Packed,
-    PackedCurve,
+from limes.export.c_header import check_name, choose_test_rows, common_parts, test_parts
+from limes.export.c_text import c_number, elements, lines, render, template
+from limes.export.rounding import (
     bound_lines,
-    pack,
-    pack_calibration,
-    pack_sums,
     resolve_dtype,
     rounding_bound,
     scheme_to_export,
@@ -29,6 +23,18 @@ from limes.model.exact import (
     FallbackScheme,
     PairSigmoids,
 )
+from limes.model.model import scheme_index
+from limes.model.packed import (
+    Packed,
+    PackedCurve,
+    TableSizes,
+    exact_indices,
+    index_bytes,
+    pack,
+    pack_calibration,
+    pack_sums,
+    table_sizes,
+)
 from limes.model.schemes import (
     WINNER_MARGIN,
     MapScheme,
@@ -41,8 +47,6 @@ from limes.model.schemes import (
 # C's names for the two types of number.
 TYPES = {"float": "float32", "double": "float64"}
 SCHEMES = ("one-vs-rest", "pairwise", "shared", "shortlist", "tree")
-# Of a child in the table of a tree, which is a short.
-CHILD_BYTES = 2
 # Of int and size_t on a 32-bit processor, for the estimate of the stack.
 INDEX_BYTES = 4
 
@@ -75,14 +79,14 @@ def to_c(
     dtype : {'float', 'double', 'float32', 'float64'} or None, default=None
         Type of rows and arithmetic; None for that of the classifier.
     max_bytes : int or None, default=None
-        Largest size of the constants, without labels.
+        Largest size of the tables, labels included.
     fallback : bool, default=False
         Include the exact sums that a map falls back to. They hold rows of the training set.
 
     Returns
     -------
     str
-        The header; its first comment states the size of the constants and of the stack.
+        The header; its first comment states the size of the tables and of the stack.
 
     Examples
     --------
@@ -90,11 +94,11 @@ def to_c(
     >>> X, y = make_moons(200, random_state=0)
     >>> fast = BordersClassifier(n_borders=20, random_state=0).fit(X, y)
     >>> print(to_c(fast, name="moons", max_bytes=2048).splitlines()[3])
-     * Constants: 490 bytes. Stack of a prediction: about 80 bytes of arrays.
+     * Tables: 498 bytes. Stack of a prediction: about 80 bytes of arrays.
     """
-    scheme, name = scheme_to_export(fast, fallback=fallback), _check_name(name)
+    scheme, name = scheme_to_export(fast, fallback=fallback), check_name(name)
     real = resolve_dtype(scheme, TYPES.get(dtype or "", dtype))
-    n_bytes = _scheme_bytes(scheme, real)
+    n_bytes = _sizes_of(scheme, fast.classes_, real).total
     if max_bytes is not None and n_bytes > max_bytes:
         raise _too_large(scheme, real, n_bytes, max_bytes)
     if isinstance(scheme, FallbackScheme):
@@ -105,7 +109,7 @@ def to_c(
 def constant_bytes(
     fast: BordersClassifier, *, dtype: str | None = None, fallback: bool = False
 ) -> int:
-    """Return how many bytes the constants of a header take, without labels.
+    """Return how many bytes the tables of a header take, labels included.
 
     Parameters
     ----------
@@ -122,33 +126,21 @@ def constant_bytes(
         Bytes.
     """
     scheme = scheme_to_export(fast, fallback=fallback)
-    return _scheme_bytes(scheme, resolve_dtype(scheme, TYPES.get(dtype or "", dtype)))
+    real = resolve_dtype(scheme, TYPES.get(dtype or "", dtype))
+    return _sizes_of(scheme, fast.classes_, real).total
 
 
-def _names(name: str) -> dict[str, object]:
-    """Return the fields that every template has."""
-    return {"name": name, "NAME": name.upper(), "version": limes.__version__}
-
-
-def _check_name(name: str) -> str:
-    """Return a name if it is an identifier of C."""
-    if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]{0,62}", name):
-        raise ValueError(
-            "name must be letters, digits and underscores after a letter, at most 63 in all, got "
-            f"{name!r}."
-        )
-    return name
-
-
-def _scheme_bytes(scheme: Scheme, real: np.dtype[Any]) -> int:
-    """Return the bytes of the constants of any scheme, without labels."""
-    if isinstance(scheme, FallbackScheme):
-        return _scheme_bytes(scheme.base, real) + _scheme_bytes(scheme.exact, real)
-    if isinstance(scheme, ExactScheme):
-        return _Exact(scheme, real).n_bytes
-    if scheme.name not in SCHEMES or not isinstance(scheme, MapScheme):
+def _sizes_of(scheme: Scheme, classes: Labels | None, real: np.dtype[Any]) -> TableSizes:
+    """Return the bytes of each table of a header, or raise for a scheme that none supports."""
+    is_exact = isinstance(scheme, ExactScheme | FallbackScheme)
+    if not is_exact and (scheme.name not in SCHEMES or not isinstance(scheme, MapScheme)):
         raise unknown_scheme(scheme, [*SCHEMES, "exact"], "C")
-    return _constant_bytes(scheme, pack(scheme, real))
+    return table_sizes(scheme, classes, real)
+
+
+def c_real(dtype: np.dtype[Any]) -> str:
+    """Return the C type of floats."""
+    return "double" if dtype == np.float64 else "float"
 
 
 def _header(
@@ -180,13 +172,25 @@ def _header(
             **_curve_fields(name, packed),
         }
     is_part = labels_name is not None
-    flags["labelled"] = not is_part
-    flags["named_features"] = hasattr(fast, "feature_names_in_")
-    flags["without_fallback"] = isinstance(fast.scheme_, FallbackScheme) and not is_part
-    fields["labels_name"] = labels_name or f"{name}_labels"
-    fields["feature_names"] = _feature_names(fast)
-    fields |= {**_names(name), **_labels(fast.classes_)}
-    return render(template(form), flags, fields)
+    sizes = table_sizes(scheme, None if is_part else fast.classes_, real)
+    common = common_parts(fast, name, sizes, real, labels_name=labels_name)
+    tested = _test_rows(fast, scheme, real, is_part=is_part)
+    return render(
+        template(form), {**flags, **common[0], **tested[0]}, {**fields, **common[1], **tested[1]}
+    )
+
+
+def _test_rows(
+    fast: BordersClassifier, scheme: Scheme, real: np.dtype[Any], *, is_part: bool = False
+) -> tuple[dict[str, bool], dict[str, object]]:
+    """Return the test vector of a header; none in a part."""
+    features = None if is_part else fast.model_.info.features
+    return test_parts(
+        *choose_test_rows(
+            features, lambda rows: scheme_index(scheme, rows), scheme.n_classes, real
+        ),
+        is_quantized=False,
+    )
 
 
 def _fallback_header(
@@ -199,46 +203,22 @@ def _fallback_header(
         for part, one in names.items()
     }
     packed = pack(scheme.base, real)
+    common = common_parts(fast, name, table_sizes(scheme, fast.classes_, real), real)
+    tested = _test_rows(fast, scheme, real)
     fields = {
-        **_names(name),
+        **common[1],
+        **tested[1],
         **headers,
         "n_features": scheme.n_features,
         "n_classes": scheme.n_classes,
-        "n_bytes": _scheme_bytes(scheme, real),
         "stack_bytes": real.itemsize * packed.n_values
         + max(_stack_bytes(scheme.base, packed), _Exact(scheme.exact, real).stack_bytes),
-        "real": "double" if real == np.float64 else "float",
+        "real": c_real(real),
         "margin": c_number(real.type(scheme.margin)),
         "percent": f"{100 * scheme.share:.3g}",
-        **_labels(fast.classes_),
     }
-    return render(template("fallback.h.in"), {"one_value": packed.n_values == 1}, fields)
-
-
-def _constant_bytes(scheme: Scheme, packed: Packed) -> int:
-    """Return the bytes of floats, of the sizes of maps and of the children of a tree."""
-    floats = packed.center.nbytes
-    floats += 0 if packed.projection is None else packed.projection.nbytes
-    for part in packed.maps:
-        floats += part.slopes.nbytes + part.offsets.nbytes
-        floats += part.points.nbytes + part.biases.nbytes if packed.is_searched else 0
-    if packed.curve is not None:
-        floats += sum(array.nbytes for array in packed.curve.arrays())
-        floats += _column_bytes(packed.curve) * packed.curve.n_terms
-    n_children = 2 * len(packed.maps) if isinstance(scheme, TreeScheme) else 0
-    return int(floats) + _size_bytes(packed) * len(packed.maps) + CHILD_BYTES * n_children
-
-
-def _size_bytes(packed: Packed) -> int:
-    """Return the bytes of the number of points of one map."""
-    return 2 if max(part.n_points for part in packed.maps) < 2**16 else 4
-
-
-def _column_bytes(curve: PackedCurve) -> int:
-    """Return the bytes of the number of one column, 0 where no columns are selected."""
-    if curve.columns is None:
-        return 0
-    return 2 if curve.columns.max() < 2**16 else 4
+    flags = {"one_value": packed.n_values == 1, **common[0], **tested[0]}
+    return render(template("fallback.h.in"), flags, fields)
 
 
 def _too_large(scheme: Scheme, real: np.dtype[Any], n_bytes: int, max_bytes: int) -> ValueError:
@@ -248,7 +228,7 @@ def _too_large(scheme: Scheme, real: np.dtype[Any], n_bytes: int, max_bytes: int
             "export it without" if isinstance(scheme, FallbackScheme) else "fit a map instead of"
         )
         return ValueError(
-            f"the constants must fit max_bytes={max_bytes!r}, got {n_bytes} bytes: {advice} exact "
+            f"the tables must fit max_bytes={max_bytes!r}, got {n_bytes} bytes: {advice} exact "
             "sums."
         )
     packed = pack(scheme, real)
@@ -260,10 +240,10 @@ def _too_large(scheme: Scheme, real: np.dtype[Any], n_bytes: int, max_bytes: int
     linear = "" if packed.curve is None else "curved=False, "
     n_fitting = max(0, (max_bytes - fixed_bytes) // point_bytes // len(maps))
     return ValueError(
-        f"the constants must fit max_bytes={max_bytes!r}, got {n_bytes} bytes: fit with "
+        f"the tables must fit max_bytes={max_bytes!r}, got {n_bytes} bytes: fit with "
         f"n_borders={n_fitting} or fewer."
         if n_fitting
-        else f"the constants must fit max_bytes={max_bytes!r}, got {n_bytes} bytes: fit with "
+        else f"the tables must fit max_bytes={max_bytes!r}, got {n_bytes} bytes: fit with "
         f"{linear}fewer features or another scheme, since not one border point per map fits."
     )
 
@@ -282,7 +262,6 @@ def _sizes(scheme: Scheme, packed: Packed) -> dict[str, int]:
         "blend": max(part.n_blended for part in packed.maps),
         "max_classes": scheme.n_classes,
         **_curve_sizes(packed.curve),
-        "n_bytes": _constant_bytes(scheme, packed),
     }
     sizes["row_size"] = sizes["n_features"]
     if packed.projection is not None:
@@ -315,12 +294,6 @@ def _descriptions(scheme: Scheme, packed: Packed) -> dict[str, object]:
         f"map{'s' * (n_maps > 1)}{base}",
         "stack_bytes": _stack_bytes(scheme, packed),
     }
-
-
-def _feature_names(fast: BordersClassifier) -> str:
-    """Return the lines of the first comment that name the features."""
-    names = getattr(fast, "feature_names_in_", ())
-    return "\n".join(f" * {place} {c_comment(str(name))}" for place, name in enumerate(names))
 
 
 def _stack_bytes(scheme: Scheme, packed: Packed) -> int:
@@ -362,9 +335,9 @@ def _literals(scheme: Scheme, packed: Packed) -> dict[str, str]:
     real, is_double = packed.center.dtype.type, packed.center.dtype == np.float64
     margin = max(WINNER_MARGIN, 4 * float(np.finfo(real).eps))
     literals = {
-        "real": "double" if is_double else "float",
+        "real": c_real(packed.center.dtype),
         "exp": "exp" if is_double else "expf",
-        "size_type": "unsigned short" if _size_bytes(packed) == 2 else "unsigned long",
+        "size_type": "uint16_t" if packed.size_bytes == 2 else "uint32_t",
         "winner_margin": c_number(real(margin)),
     }
     if isinstance(scheme, ShortlistScheme):
@@ -387,30 +360,6 @@ def _arrays(scheme: Scheme, packed: Packed) -> dict[str, str]:
     if isinstance(scheme, TreeScheme):
         arrays["children"] = lines(map(str, scheme.children.ravel()))
     return arrays
-
-
-def _labels(classes: NDArray[Any]) -> dict[str, str]:
-    """Return the type and the elements of the labels: text, whole numbers or floats."""
-    if classes.dtype.kind in "OU":
-        kind, literals = "char *const", [c_string(str(label)) for label in classes]
-    elif classes.dtype.kind == "f":
-        kind, literals = "double", [repr(float(label)) for label in classes]
-    else:
-        kind, literals = _whole_labels([int(label) for label in classes])
-    return {"label_type": kind, "labels": lines(literals)}
-
-
-def _whole_labels(labels: list[int]) -> tuple[str, list[str]]:
-    """Return the smallest type that C guarantees to hold the labels, and their literals."""
-    if all(abs(label) < 2**31 for label in labels):
-        return "long", [str(label) for label in labels]
-    if max(labels) >= 2**63:
-        return "unsigned long long", [f"{label}ULL" for label in labels]
-    # C has no literal for the lowest number: the minus sign is an operator.
-    lowest = -(2**63)
-    return "long long", [
-        f"{label}LL" if label > lowest else f"({label + 1}LL - 1)" for label in labels
-    ]
 
 
 def _flags(scheme: MapScheme, packed: Packed) -> dict[str, bool]:
@@ -442,21 +391,27 @@ def _curve_fields(name: str, packed: Packed) -> dict[str, str]:
     curve, real = packed.curve, packed.center.dtype.type
     if curve is None:
         return {}
-    row, place = f"{name}_curve", "i" if curve.projection is None else "k"
-    feature = f"x[{row}_columns[i]]" if curve.columns is not None else f"x[{place}]"
+    place = "i" if curve.projection is None else "k"
+    column_type = "uint16_t" if curve.column_bytes == 2 else "uint32_t"
+
+    def read(array: str, index: str) -> str:
+        kind = column_type if array == "columns" else c_real(packed.center.dtype)
+        return f"LIMES_READ({kind}, {name}_curve_{array}[{index}])"
+
+    feature = f"x[{read('columns', 'i')}]" if curve.columns is not None else f"x[{place}]"
     if curve.shift is not None:
-        feature = f"({feature} - {row}_shift[{place}])"
-    scaled = "" if curve.scale is None else f" * {row}_scale[i]"
-    moved = "" if curve.offsets is None else f" + {row}_offsets[i]"
+        feature = f"({feature} - {read('shift', place)})"
+    scaled = "" if curve.scale is None else f" * {read('scale', 'i')}"
+    moved = "" if curve.offsets is None else f" + {read('offsets', 'i')}"
     fields = {
         "curve_row": "t" if curve.shift is None else "x",
         "curve_feature": feature,
         "curve_term": f"{feature}{scaled}{moved}",
-        "curve_start": "0" if curve.offsets is None else f"{row}_offsets[i]",
+        "curve_start": "0" if curve.offsets is None else read("offsets", "i"),
         "curve_shift_length": "TERMS" if curve.projection is None else "FEATURES",
         "curve_decay": c_number(real(curve.decay)),
         "largest_real": c_number(np.finfo(real).max),
-        "column_type": "unsigned short" if _column_bytes(curve) == 2 else "unsigned long",
+        "column_type": column_type,
         "curve_columns": "" if curve.columns is None else lines(map(str, curve.columns)),
     }
     for part in ("shift", "projection", "scale", "offsets", "constants", "slopes", "squares"):
@@ -483,27 +438,9 @@ class _Exact:
         self.scheme, self.real = scheme, real
         self.packed = pack_sums(scheme, real)
         self.calibration = pack_calibration(scheme, self.packed.weight_unit, real)
-        order = scheme.class_order
-        self.is_reordered = not np.array_equal(order, np.arange(scheme.n_classes))
-        # Whole numbers that the header stores, of which the largest decides the type.
-        indices = [self.packed.n_support]
-        if self.packed.columns is not None:
-            indices.append(self.packed.columns)
-        if self.calibration is not None and self.calibration.isotonic:
-            indices.append(np.array([len(x) for x, _ in self.calibration.isotonic]))
-        if self.is_reordered:
-            indices.append(order)
-        if self.packed.slopes is not None:
-            del indices[0]
-        self.n_indices = sum(map(len, indices))
-        self.index_bytes = 2 if max((part.max() for part in indices), default=0) < 2**16 else 4
-
-    @property
-    def n_bytes(self) -> int:
-        """Bytes of all constants but the labels."""
-        arrays = self.packed.arrays()
-        arrays += [] if self.calibration is None else self.calibration.arrays()
-        return sum(array.nbytes for array in arrays) + self.index_bytes * self.n_indices
+        indices = exact_indices(scheme, self.packed, self.calibration)
+        self.is_reordered = "order" in indices
+        self.index_bytes = index_bytes(indices)
 
     @property
     def stack_bytes(self) -> int:
@@ -537,7 +474,6 @@ def _exact_descriptions(exact: _Exact) -> dict[str, object]:
         "n_outputs": packed.n_outputs,
         "n_values": len(packed.intercepts),
         "n_stored": max(n_vectors, 1),
-        "n_bytes": exact.n_bytes,
         "stack_bytes": exact.stack_bytes,
         "rounding": "\n".join(f" * {line}" for line in rounding),
     }
@@ -548,9 +484,16 @@ def _exact_literals(name: str, exact: _Exact) -> dict[str, str]:
     packed, real, source = exact.packed, exact.real.type, exact.scheme.probabilities
     suffix = "" if exact.real == np.float64 else "f"
     is_selected, kernel = packed.columns is not None, packed.kernel
-    place = f"{name}_columns[k]" if is_selected else "k"
-    feature = f"x[{place}]" if packed.center is None else f"(x[{place}] - {name}_center[{place}])"
-    scaled = "" if packed.scale is None else f" * {name}_scale[k]"
+    real_type = c_real(exact.real)
+    index_type = "uint16_t" if exact.index_bytes == 2 else "uint32_t"
+
+    def read(array: str, index: str, kind: str = real_type) -> str:
+        return f"LIMES_READ({kind}, {name}_{array}[{index}])"
+
+    place = read("columns", "k", index_type) if is_selected else "k"
+    feature = f"x[{place}]" if packed.center is None else f"(x[{place}] - {read('center', place)})"
+    scaled = "" if packed.scale is None else f" * {read('scale', 'k')}"
+    moved = "" if packed.offsets is None else f" + {read('offsets', 'k')}"
     gamma, coef0 = (c_number(real(number)) for number in (kernel.gamma, kernel.coef0))
     exponent, infinity = f"-{gamma} * sum", f"HUGE_VAL{suffix.upper()}"
     far = f"sum < {infinity} ? "
@@ -563,17 +506,17 @@ def _exact_literals(name: str, exact: _Exact) -> dict[str, str]:
     }
     temperature = source.inverse_temperature if isinstance(source, PairSigmoids) else 1.0
     is_isotonic = exact.calibration is not None and bool(exact.calibration.isotonic)
-    calibrate = f"{name}_sigmoid({name}_calibration[2 * {{c}}] * {{value}} + "
-    calibrate += f"{name}_calibration[2 * {{c}} + 1])"
+    calibrate = f"{name}_sigmoid({read('calibration', '2 * {c}')} * {{value}} + "
+    calibrate += f"{read('calibration', '2 * {c} + 1')})"
     if is_isotonic:
         calibrate = f"{name}_calibrate({{c}}, {{value}})"
     return {
-        "real": "double" if exact.real == np.float64 else "float",
-        "index_type": "unsigned short" if exact.index_bytes == 2 else "unsigned long",
+        "real": real_type,
+        "index_type": index_type,
         **{function: f"{function}{suffix}" for function in ("exp", "log", "pow")},
         "infinity": infinity,
         "feature": feature,
-        "scaled_and_moved": scaled + ("" if packed.offsets is None else f" + {name}_offsets[k]"),
+        "scaled_and_moved": scaled + moved,
         "first_term": coef0 if kernel.name in ("poly", "sigmoid") else "0",
         "kernel": kernels[kernel.name],
         "degree": str(int(kernel.degree)),

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from limes._typing import Array
 from limes.classifier import BordersClassifier
-from limes.export.flat_arrays import scheme_to_export
+from limes.export.rounding import scheme_to_export
 from limes.files.batches import as_int32_labels
 from limes.files.streams import NumberedLines
 from limes.model.affine import AffineMap

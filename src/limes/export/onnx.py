@@ -10,15 +10,6 @@ from numpy.typing import NDArray
 
 from limes._typing import Array
 from limes.classifier import BordersClassifier
-from limes.export.flat_arrays import (
-    Packed,
-    PackedCurve,
-    PackedMap,
-    pack,
-    resolve_dtype,
-    scheme_to_export,
-    unknown_scheme,
-)
 from limes.export.onnx_exact import add_exact_sums, exact_notes
 from limes.export.onnx_graph import (
     FLOAT32,
@@ -31,8 +22,19 @@ from limes.export.onnx_graph import (
     make_tensor,
     to_model,
 )
+from limes.export.rounding import (
+    resolve_dtype,
+    scheme_to_export,
+    unknown_scheme,
+)
 from limes.model.coupling import class_pairs
 from limes.model.exact import ExactScheme, FallbackScheme
+from limes.model.packed import (
+    Packed,
+    PackedCurve,
+    PackedMap,
+    pack,
+)
 from limes.model.schemes import (
     WINNER_MARGIN,
     MapScheme,

@@ -6,15 +6,6 @@ from typing import Any
 import numpy as np
 
 from limes._typing import Array
-from limes.export.flat_arrays import (
-    PackedCalibration,
-    PackedSums,
-    Real,
-    bound_lines,
-    pack_calibration,
-    pack_sums,
-    rounding_bound,
-)
 from limes.export.onnx_graph import (
     INT64,
     Graph,
@@ -24,8 +15,16 @@ from limes.export.onnx_graph import (
     highest,
     largest,
 )
+from limes.export.rounding import bound_lines, rounding_bound
 from limes.model.coupling import LIBSVM_MIN_PROBABILITY, class_pairs
 from limes.model.exact import MIN_PROBABILITY, ExactScheme, PairSigmoids
+from limes.model.packed import (
+    PackedCalibration,
+    PackedSums,
+    Real,
+    pack_calibration,
+    pack_sums,
+)
 
 
 def add_exact_sums(graph: Graph, scheme: ExactScheme, rows: str) -> tuple[str, str | None]:

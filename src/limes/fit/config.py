@@ -331,8 +331,10 @@ class Limits:
     max_cost: int | None = None
     # Microseconds per row in a batch, on one thread of this computer.
     max_time_us: float | None = None
-    # Bytes of points, slopes and offsets.
+    # Bytes of the tables of the float32 C export, labels included.
     max_bytes: int | None = None
+    # Bytes of the labels in them.
+    label_bytes: int = 0
 
     @property
     def has_any(self) -> bool:

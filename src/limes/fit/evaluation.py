@@ -17,6 +17,7 @@ from limes.fit.validation import ValidationSet, agreement_error, augmented_valid
 from limes.model.border_map import BorderMap
 from limes.model.exact import ExactScheme, FallbackScheme
 from limes.model.model import Candidate
+from limes.model.packed import table_sizes
 from limes.model.schemes import MapScheme, PairwiseScheme, Scheme, SharedScheme
 from limes.sources.base import MulticlassSource
 from limes.timing import time_in_turns
@@ -424,8 +425,10 @@ def exceeded_limit(limits: Limits, scheme: Scheme, rows: NDArray[np.floating]) -
     """Return the limit that a scheme exceeds and by what; an empty string where there is none."""
     if limits.max_cost is not None and scheme.cost > limits.max_cost:
         return f"max_cost={limits.max_cost!r}: a row costs {scheme.cost} multiply-adds"
-    if limits.max_bytes is not None and scheme.n_bytes > limits.max_bytes:
-        return f"max_bytes={limits.max_bytes!r}: the model takes {scheme.n_bytes} bytes"
+    if limits.max_bytes is not None:
+        n_bytes = table_sizes(scheme, None, np.float32).total + limits.label_bytes
+        if n_bytes > limits.max_bytes:
+            return f"max_bytes={limits.max_bytes!r}: the tables take {n_bytes} bytes"
     if limits.max_time_us is not None:
         microseconds = microseconds_per_row(scheme, rows)
         if microseconds > limits.max_time_us:

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from sklearn.base import OutlierMixin
 
 from limes._typing import Indices, Labels
 from limes.fit.borders import choose_placement
@@ -29,7 +30,8 @@ from limes.fit.validation import (
 )
 from limes.model.affine import to_dense
 from limes.model.exact import ExactScheme
-from limes.model.model import Candidate, FitInfo, scheme_index
+from limes.model.model import Candidate, FeatureStatistics, FitInfo, scheme_index
+from limes.model.packed import label_bytes
 from limes.model.schemes import Scheme
 from limes.sources.base import (
     MulticlassSource,
@@ -65,6 +67,8 @@ class FitResult:
     validation: ValidationSet | None = None
     # Rows between and around them.
     coverage: ValidationSet | None = None
+    # Of the raw rows that were given; None without rows.
+    features: FeatureStatistics | None = None
 
     def info(self, n_jobs: int | None = None) -> FitInfo:
         """Return what is known about the scheme, its agreement measured."""
@@ -79,6 +83,7 @@ class FitResult:
             placement=self.placement,
             candidates=self.candidates,
             coverage_agreement=measured[1][0],
+            features=self.features,
         )
 
 
@@ -99,6 +104,7 @@ def fit_model(
     rng = np.random.default_rng(seed.spawn(1)[0])
     # Choose rows, and move them to the space of the source.
     inner, preprocessing = unwrap(model)
+    options = _with_label_bytes(options, model, inner, y)
     training_class = training_classes(inner, preprocessing, X)
     true_class = training_class if y is None else class_index_of_labels(inner, y)
     sampled = sample_rows(X, preprocessing, class_index=true_class, rng=rng)
@@ -151,6 +157,16 @@ def fit_exact(model: Any, context: SourceContext | None = None) -> FitResult:
         )
     candidates = [exact_candidate(exact, is_selected=True)]
     return FitResult(exact, exact, candidates, None, labels_of(model))
+
+
+def _with_label_bytes(options: FitOptions, model: Any, inner: Any, y: Labels | None) -> FitOptions:
+    """Return the options with the size of the labels, where the size of the model is limited."""
+    if options.limits.max_bytes is None:
+        return options
+    is_labelled = hasattr(inner, "classes_") or isinstance(inner, OutlierMixin)
+    classes = labels_of(model) if is_labelled else np.unique(np.arange(2) if y is None else y)
+    limits = replace(options.limits, label_bytes=label_bytes(np.asarray(classes)))
+    return replace(options, limits=limits)
 
 
 def _exact_sums(

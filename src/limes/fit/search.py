@@ -493,13 +493,15 @@ class Search:
         return self.evaluator.as_scheme((map_.with_preprocessing(self.data.preprocessing),))
 
     def _untrained_curve(self, shape: str, n_outputs: int) -> CurvedBase | None:
-        """Return a curved base of zeros."""
+        """Return a curved base of zeros, with all the tables that a trained one may have."""
         if shape == "linear":
             return None
         n_features, directions = self.transfer_set.rows.shape[1], self.transfer_set.directions
-        step = AffineMap.identity(n_features)
+        rng = np.random.default_rng(0)
+        shift, scale = rng.uniform(0.1, 0.9, size=(2, n_features))
+        step = AffineMap.scaling(shift, scale)
         if directions is not None:
-            step = AffineMap(np.zeros(n_features), np.ascontiguousarray(directions.T))
+            step = AffineMap(shift, np.ascontiguousarray(directions.T))
         n_terms = step.n_outputs
         n_squares = {"envelope": 0, "diagonal": n_terms, "quadratic": n_terms * (n_terms + 1) // 2}
         squares = np.zeros((n_outputs, n_squares[shape])) if n_squares[shape] else None

@@ -28,7 +28,7 @@ from limes.model.exact import (
 )
 from limes.model.file_entries import EntryReader, EntryWriter
 from limes.model.file_layout import Container, parse_container, read_container, write_container
-from limes.model.model import Candidate, FitInfo, Model
+from limes.model.model import Candidate, FeatureStatistics, FitInfo, Model
 from limes.model.schemes import (
     MapScheme,
     OneVsRestScheme,
@@ -66,6 +66,8 @@ SVM_ENTRIES = {"kernel", "gamma", "degree", "coef0", "vectors", "dual_coef", "in
 DENSITY_ENTRIES = {"gamma", "vectors", "log_priors"}
 # Entries of the section of a curved base.
 CURVE_ENTRIES = {"preprocessing", "constants", "slopes", "squares", "decay", "n_listed"}
+# Rows of the array of statistics of the features.
+STATISTICS = ("minimum", "maximum", "mean", "std")
 # Larger exponents of a polynomial kernel are an error in the file.
 MAX_DEGREE = 1 << 20
 
@@ -141,9 +143,15 @@ class _Writer(EntryWriter):
             "classes": self.add(np.asarray(model.classes)),
             "feature_names": None if names is None else self.add(np.asarray(names)),
             "scheme": self._scheme(scheme),
-            "info": _encode_info(model.info),
+            "info": {**_encode_info(model.info), "features": self._features(model.info.features)},
             "sections": self._sections(scheme),
         }
+
+    def _features(self, features: FeatureStatistics | None) -> int | None:
+        """Return the number of the array of statistics of the features, a row for each."""
+        if features is None:
+            return None
+        return self.add(np.array([getattr(features, name) for name in STATISTICS]))
 
     def _scheme(self, scheme: Scheme) -> dict[str, Any]:
         """Return a scheme's name and fields; those of exact sums are a section."""
@@ -558,8 +566,8 @@ class _Reader(EntryReader):
     def _info(self, header: dict[str, Any]) -> FitInfo:
         """Return what the fit found out."""
         entry = self.entry(header, "info", dict)
-        # Older files lack the agreement on coverage rows and the time of the fit.
-        entry = {"coverage_agreement": None, "fit_seconds": None, **entry}
+        # Older files lack the agreement on coverage rows, the time of the fit and the features.
+        entry = {"coverage_agreement": None, "fit_seconds": None, "features": None, **entry}
         self._check_keys(entry, {field.name for field in fields(FitInfo)}, "info")
         return self._make_info(entry, entry)
 
@@ -587,7 +595,22 @@ class _Reader(EntryReader):
             self._parameters(self.entry(header, "parameters", dict)),
             self.number(entry.get("coverage_agreement"), "coverage_agreement"),
             self.number(entry.get("fit_seconds"), "fit_seconds"),
+            self._features(entry),
         )
+
+    def _features(self, entry: dict[str, Any]) -> FeatureStatistics | None:
+        """Return the statistics of the features, None where the file has none."""
+        if entry.get("features") is None:
+            return None
+        stored = self._finite_array(entry, "features", 2)
+        expected = (len(STATISTICS), self.n_features)
+        if stored.shape != expected:
+            self.container.fail(f"statistics of the features of shape {expected}", stored.shape)
+        features = FeatureStatistics(*stored)
+        is_inside = (features.minimum <= features.mean) & (features.mean <= features.maximum)
+        if not (is_inside & (features.std >= 0)).all():
+            self.container.fail("each mean between its minimum and maximum", "others")
+        return features
 
     def _candidate(self, entry: Any) -> Candidate:
         """Return a candidate, all of it of the right types."""

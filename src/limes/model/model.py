@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from limes._core import thread_count
 from limes._core.hardware import check_jobs
 from limes._typing import Array, Indices, Labels
-from limes.model.affine import is_sparse
+from limes.model.affine import is_sparse, to_dense
 from limes.model.schemes import MapScheme, Scheme
 from limes.old_names import refuse_old_name
 
@@ -78,6 +78,54 @@ class Candidate:
             refuse_old_name(self, name, {**new_names, "lost": "skill_loss"})
 
 
+@dataclass(frozen=True, eq=False)
+class FeatureStatistics:
+    """What the features of the rows of a fit look like, for exports in whole numbers.
+
+    Parameters
+    ----------
+    minimum, maximum, mean, std : ndarray of shape (n_features,)
+        Of each feature.
+    """
+
+    minimum: Array
+    maximum: Array
+    mean: Array
+    std: Array
+
+    @classmethod
+    def from_rows(cls, X: Any) -> "FeatureStatistics":
+        """Return the statistics of rows, sparse or dense.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_rows, n_features)
+            Rows, at least one.
+
+        Returns
+        -------
+        FeatureStatistics
+            Of these rows.
+        """
+        n_block = max(1, BLOCK_NUMBERS // max(X.shape[1], 1))
+        blocks = range(0, X.shape[0], n_block)
+        minimum = np.full(X.shape[1], np.inf)
+        maximum, mean, squares = -minimum, np.zeros(X.shape[1]), np.zeros(X.shape[1])
+        for start in blocks:
+            rows = to_dense(X[start : start + n_block])
+            minimum = np.minimum(minimum, rows.min(axis=0))
+            maximum = np.maximum(maximum, rows.max(axis=0))
+            mean += (rows / X.shape[0]).sum(axis=0)
+        mean = np.clip(mean, minimum, maximum)
+        # Divided before it is squared: the square of a large value is infinite.
+        largest = np.maximum(maximum - mean, mean - minimum)
+        unit = np.where((largest > 0) & (largest < np.inf), largest, 1.0)
+        for start in blocks:
+            rows = to_dense(X[start : start + n_block])
+            squares += (np.square((rows - mean) / unit) / X.shape[0]).sum(axis=0)
+        return cls(minimum, maximum, mean, unit * np.sqrt(squares))
+
+
 @dataclass(frozen=True)
 class FitInfo:
     """What a fit found out about its model.
@@ -96,6 +144,8 @@ class FitInfo:
         Share of coverage rows, between and around those given, with the source's label.
     fit_seconds : float, default=nan
         Wall-clock time of the fit, without the training of the source.
+    features : FeatureStatistics or None, default=None
+        Ranges of the features of the rows that were given; None where they are not known.
     """
 
     agreement: float = math.nan
@@ -105,6 +155,7 @@ class FitInfo:
     parameters: dict[str, Any] = field(default_factory=dict)
     coverage_agreement: float = math.nan
     fit_seconds: float = math.nan
+    features: FeatureStatistics | None = field(default=None, compare=False)
 
     def without_agreement(self) -> "FitInfo":
         """Return what is known after the fallback was left out: not the agreement.

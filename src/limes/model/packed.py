@@ -1,21 +1,18 @@
-"""Arrays of a scheme as programs compute with them; the rounding error of exact sums."""
+"""Arrays of a scheme as programs compute with them, and how many bytes they take."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
-from limes._typing import Array, Indices
-from limes.classifier import BordersClassifier
+from limes._typing import Array, Indices, Labels
 from limes.model.affine import AffineMap, to_dense
 from limes.model.border_map import BorderMap, packed_form
 from limes.model.coupling import class_pairs
 from limes.model.curved_base import CurvedBase
 from limes.model.exact import ClassDensities, ExactScheme, FallbackScheme, PairSigmoids
-from limes.model.schemes import MapScheme, Scheme
+from limes.model.schemes import MapScheme, Scheme, TreeScheme
 from limes.model.svm import Kernel, TrainedSvm
 
 Real = NDArray[np.floating[Any]]
@@ -23,12 +20,10 @@ Real = NDArray[np.floating[Any]]
 MAX_WEIGHT_EXPONENT = 40
 # Stands for the logarithm of a prior of 0.
 MIN_LOG_PRIOR = -1e30
-# Kernels count as at least this much in the bound of squared differences: it is narrower for all
-# others, since the relative error of an exponential grows with its exponent.
-LEAST_KERNEL = 1e-4
-# A bound is of first order: it holds, with this factor, where it is below the second number.
-SECOND_ORDER = 1.02
-MAX_BOUND = 0.01
+# Of a child in the table of a tree, which is an int16.
+CHILD_BYTES = 2
+# Of long, long long and double, as small processors have them.
+LABEL_BYTES = {"long": 4, "long long": 8, "unsigned long long": 8, "double": 8}
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,11 +89,17 @@ class PackedCurve:
         """Number of terms."""
         return int(self.slopes.shape[1])
 
-    def arrays(self) -> list[NDArray[Any]]:
-        """Return the arrays of numbers that a program stores, but the columns."""
-        before = [self.shift, self.projection, self.scale, self.offsets]
-        arrays = [*before, self.constants, self.slopes, self.squares]
-        return [array for array in arrays if array is not None]
+    @property
+    def column_bytes(self) -> int:
+        """Bytes of the number of one column, 0 where no columns are selected."""
+        if self.columns is None:
+            return 0
+        return 2 if self.columns.max() < 2**16 else 4
+
+    def arrays(self) -> dict[str, Real]:
+        """Return the arrays of floats that a program stores, by name."""
+        names = ("shift", "projection", "scale", "offsets", "constants", "slopes", "squares")
+        return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,47 +129,10 @@ class Packed:
         """Number of values of all maps together."""
         return sum(part.n_values for part in self.maps)
 
-
-def fitted_scheme(fast: BordersClassifier) -> Scheme:
-    """Return the scheme of a fitted classifier."""
-    if not isinstance(fast, BordersClassifier):
-        raise TypeError(
-            f"an export takes a fitted BordersClassifier, got {type(fast).__name__}: give what "
-            "limes.accelerate or limes.load returned."
-        )
-    check_is_fitted(fast)
-    return fast.scheme_
-
-
-def scheme_to_export(fast: BordersClassifier, *, fallback: bool) -> Scheme:
-    """Return the scheme to write: without its fallback, unless that is asked for."""
-    scheme = fitted_scheme(fast)
-    if isinstance(scheme, FallbackScheme):
-        return scheme if fallback else scheme.without_fallback()
-    if fallback:
-        raise ValueError(
-            f"fallback=True needs a map with fallback to exact sums, got the scheme "
-            f"{scheme.name!r} without one: export it without fallback."
-        )
-    return scheme
-
-
-def resolve_dtype(scheme: Scheme, dtype: str | None) -> np.dtype[Any]:
-    """Return the type to compute with, by default that of the classifier; exact sums: float32."""
-    if dtype is None:
-        is_double = isinstance(scheme, MapScheme | FallbackScheme) and scheme.double
-        return np.dtype(np.float64 if is_double else np.float32)
-    if dtype not in ("float32", "float64"):
-        raise ValueError(f"dtype must be 'float32', 'float64' or None, got {dtype!r}.")
-    return np.dtype(dtype)
-
-
-def unknown_scheme(scheme: Scheme, known: Iterable[str], form: str) -> ValueError:
-    """Return the error for a scheme that an export does not support."""
-    return ValueError(
-        f"an export to {form} supports the schemes {sorted(known)}, got {scheme.name!r}: fit with "
-        "one of these."
-    )
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of the number of points of one map."""
+        return 2 if max(part.n_points for part in self.maps) < 2**16 else 4
 
 
 def pack(scheme: MapScheme, dtype: Any) -> Packed:
@@ -309,11 +273,11 @@ class PackedSums:
         """The number 1 in the unit of decision values, as far as their type can hold it."""
         return min(1.0 / self.weight_unit, float(np.finfo(self.weights.dtype).max) / 8)
 
-    def arrays(self) -> list[NDArray[Any]]:
-        """Return the arrays of numbers that a program stores."""
-        own = [self.center, self.projection, self.scale, self.offsets, self.intercepts]
-        sums = [self.vectors, self.weights] if self.slopes is None else [self.slopes]
-        return [array for array in [*own, *sums] if array is not None]
+    def arrays(self) -> dict[str, Real]:
+        """Return the arrays of floats that a program stores, by name."""
+        sums = ("vectors", "weights") if self.slopes is None else ("slopes",)
+        names = ("center", "projection", "scale", "offsets", "intercepts", *sums)
+        return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
 
 
 def pack_sums(scheme: ExactScheme, dtype: Any) -> PackedSums:
@@ -458,9 +422,12 @@ class PackedCalibration:
     # Thresholds and probabilities of each function.
     isotonic: tuple[tuple[Real, Real], ...]
 
-    def arrays(self) -> list[NDArray[Any]]:
-        """Return the arrays of numbers that a program stores."""
-        return [self.slopes, self.shifts, *(part for pair in self.isotonic for part in pair)]
+    def arrays(self) -> dict[str, Real]:
+        """Return the arrays of floats that a program stores, by name."""
+        if not self.isotonic:
+            return {"calibration": np.column_stack([self.slopes, self.shifts])}
+        thresholds, levels = (np.concatenate(parts) for parts in zip(*self.isotonic, strict=True))
+        return {"thresholds": thresholds, "levels": levels}
 
 
 def pack_calibration(scheme: ExactScheme, unit: float, dtype: Any) -> PackedCalibration | None:
@@ -499,157 +466,115 @@ def _distinct_steps(x: Array, y: Array, dtype: Any) -> tuple[Real, Real]:
     return thresholds[is_last], round_to(y, dtype)[is_last]
 
 
-@dataclass(frozen=True)
-class RoundingBound:
-    """How far a decision value must be from 0, relative to the size of its terms.
+class TableSizes(dict[str, int]):
+    """Bytes of each table of a C header, by name."""
 
-    It is ``constant + linear * q + square * (q + radius)**2``, where q is the length of the
-    prepared row, every term of its sums taken positive.
+    @property
+    def total(self) -> int:
+        """Bytes of all tables."""
+        return sum(self.values())
+
+    @property
+    def largest(self) -> int:
+        """Bytes of the largest table."""
+        return max(self.values())
+
+
+def table_bytes(scheme: Scheme, classes: Labels) -> int:
+    """Return the bytes of the tables of a float32 C header, with labels: what max_bytes limits.
+
+    A map with fallback counts with the exact sums.
     """
-
-    constant: float
-    linear: float
-    square: float
-    radius: float
-    # Kernel values count as at least this much: smaller ones may be rounded to 0.
-    least_kernel: float
-
-    def at(self, q: Array) -> Array:
-        """Return the bound for rows of these lengths; infinite where it does not hold."""
-        found = self.constant + self.linear * q + self.square * (q + self.radius) ** 2
-        return np.where(found <= MAX_BOUND, found, np.inf)
-
-    def formula(self) -> str:
-        """Return the bound in words."""
-        terms = [f"{_upwards(self.constant)}"]
-        if self.linear:
-            terms.append(f"{_upwards(self.linear)} q")
-        if self.square:
-            terms.append(f"{_upwards(self.square)} (q + {_upwards(self.radius)})^2")
-        return " + ".join(terms)
+    return table_sizes(scheme, classes, np.float32).total
 
 
-def rounding_bound(
-    packed: PackedSums, dtype: np.dtype[Any], *, expands_squares: bool
-) -> RoundingBound:
-    """Return the bound of a program, which may expand squared distances to products.
+def table_sizes(scheme: Scheme, classes: Labels | None, dtype: Any) -> TableSizes:
+    """Return the bytes of each table of a C header; without classes there are no labels."""
+    labels = {} if classes is None else {"labels": label_bytes(classes)}
+    if isinstance(scheme, FallbackScheme):
+        parts = {"map": scheme.base, "exact": scheme.exact}
+        named = {
+            f"{part}_{name}": size
+            for part, one in parts.items()
+            for name, size in table_sizes(one, None, dtype).items()
+        }
+        return TableSizes({**named, **labels})
+    if isinstance(scheme, ExactScheme):
+        return TableSizes({**_exact_sizes(scheme, dtype), **labels})
+    assert isinstance(scheme, MapScheme)
+    return TableSizes({**_map_sizes(scheme, pack(scheme, dtype)), **labels})
 
-    With u half the distance of 1 from the next number, a sum of n products in any order is off by
-    at most (n + 1) u times the sum of their magnitudes. Exponential and hyperbolic tangent are
-    taken to be within two units in the last place.
+
+def _map_sizes(scheme: MapScheme, packed: Packed) -> dict[str, int]:
+    """Return the bytes of the tables of maps."""
+    sizes = {
+        "center": packed.center.nbytes,
+        "projection": 0 if packed.projection is None else packed.projection.nbytes,
+        "sizes": packed.size_bytes * len(packed.maps),
+        "children": CHILD_BYTES * scheme.children.size if isinstance(scheme, TreeScheme) else 0,
+    }
+    names = ("points", "biases", "slopes", "offsets")
+    for name in names if packed.is_searched else names[2:]:
+        sizes[name] = sum(getattr(part, name).nbytes for part in packed.maps)
+    curve = packed.curve
+    if curve is not None:
+        sizes |= {f"curve_{name}": array.nbytes for name, array in curve.arrays().items()}
+        sizes["curve_columns"] = curve.column_bytes * curve.n_terms
+    return {name: int(size) for name, size in sizes.items()}
+
+
+def _exact_sizes(scheme: ExactScheme, dtype: Any) -> dict[str, int]:
+    """Return the bytes of the tables of exact sums."""
+    sums = pack_sums(scheme, dtype)
+    calibration = pack_calibration(scheme, sums.weight_unit, dtype)
+    arrays = sums.arrays() | ({} if calibration is None else calibration.arrays())
+    indices = exact_indices(scheme, sums, calibration)
+    itemsize = index_bytes(indices)
+    return {
+        **{name: int(array.nbytes) for name, array in arrays.items()},
+        **{name: itemsize * len(array) for name, array in indices.items()},
+    }
+
+
+def exact_indices(
+    scheme: ExactScheme, sums: PackedSums, calibration: PackedCalibration | None
+) -> dict[str, Indices]:
+    """Return the tables of whole numbers of exact sums, which have one type."""
+    indices = {} if sums.slopes is not None else {"sizes": sums.n_support}
+    if sums.columns is not None:
+        indices["columns"] = sums.columns
+    if calibration is not None and calibration.isotonic:
+        indices["steps"] = np.array([len(x) for x, _ in calibration.isotonic])
+    if not np.array_equal(scheme.class_order, np.arange(scheme.n_classes)):
+        indices["order"] = scheme.class_order
+    return indices
+
+
+def index_bytes(indices: dict[str, Indices]) -> int:
+    """Return the bytes of the smallest type for tables of whole numbers: 2 or 4."""
+    return 2 if max((part.max() for part in indices.values()), default=0) < 2**16 else 4
+
+
+def label_bytes(classes: Labels) -> int:
+    """Return the bytes of the table of labels in C."""
+    kind, width = label_type(classes)
+    return len(classes) * LABEL_BYTES.get(kind, width)
+
+
+def label_type(classes: Labels) -> tuple[str, int]:
+    """Return the C type of labels, and the length of a text with its last 0 (0 for numbers).
+
+    Examples
+    --------
+    >>> label_type(np.array(["ash", "birch"])), label_type(np.array([1, 2]))
+    (('char', 6), ('long', 0))
     """
-    info = np.finfo(dtype)
-    unit, n_outputs = float(info.eps) / 2, packed.n_outputs
-    # What underflows is at most `tiny`, which is 2 u times this.
-    least = float(info.tiny) / (2 * unit)
-    n_largest = int(np.sort(packed.n_support)[-2:].sum())
-    # Weight, product and exponential; all additions, the intercept, and what underflows.
-    common = n_largest + packed.n_classes + 9.0
-    row = _row_error(packed)
-    kernel, constant, linear, square, radius = packed.kernel, common, 0.0, 0.0, 0.0
-    if packed.slopes is not None:
-        constant = packed.n_features + 5.0
-    elif kernel.name == "rbf":
-        radius = float(
-            np.sqrt(np.square(packed.vectors.astype(np.float64)).sum(axis=1).max(initial=0.0))
-        )
-        if packed.is_density:
-            constant = 4 * common + 2 * float(np.abs(packed.intercepts).max())
-            square = kernel.gamma * (n_outputs + 12 + 2 * row)
-        elif expands_squares:
-            square = kernel.gamma * (n_outputs + 8 + 2 * row)
-        else:
-            # The error of exp(-e) is exp(-e) (c e + d sqrt(e)) u, which falls for e above 1.
-            least = LEAST_KERNEL
-            exponent = -np.log(least)
-            root = 2 * np.sqrt(exponent * kernel.gamma)
-            if packed.projection is None:
-                constant += exponent * (n_outputs + 4 + 2 * row) + root * (row + 1) * radius
-            else:
-                constant += exponent * (n_outputs + 4) + root * radius
-                linear = root * row
-    else:
-        base = n_outputs + row + 3
-        constant += base if kernel.name != "poly" else kernel.degree * (base + 1)
-    scale = SECOND_ORDER * unit
-    return RoundingBound(
-        float(scale * constant), float(scale * linear), float(scale * square), radius, least
-    )
-
-
-def _row_error(packed: PackedSums) -> float:
-    """Return the error of a prepared row, in units of rounding of the magnitudes of its terms."""
-    error = 0.0 if packed.center is None else 1.0
-    error += 0.0 if packed.scale is None else 2.0
-    error += 0.0 if packed.projection is None else packed.n_features + 2.0
-    return error + (0.0 if packed.offsets is None else 2.0)
-
-
-def bound_lines(packed: PackedSums, bound: RoundingBound, rule: str, dtype: Any) -> list[str]:
-    """Return what a header or a graph states about rounding, as lines."""
-    name = np.dtype(dtype).name
-    if bound.constant > MAX_BOUND:
-        return [f"Rounding in {name}: no label is guaranteed, the bound is {bound.constant:.1e}."]
-    where = [f"B = {bound.formula()}"]
-    if bound.linear or bound.square:
-        where.append(f"q = |z|; nothing is guaranteed where B > {MAX_BOUND}")
-    if bound.linear or bound.square or packed.kernel.name in ("poly", "sigmoid"):
-        where.append(f"z = {_row_text(packed)}")
-    if packed.is_density:
-        lines = [
-            f"Rounding in {name}: the label is that of exact arithmetic where the two largest log",
-            "densities differ by more than 2 B, with",
-            *(f"  {line}" for line in where),
-        ]
-    else:
-        lines = [
-            f"Rounding in {name}: a decision value f has the sign of exact arithmetic where",
-            "|f| > B S, with",
-            f"  S = |b| + {_size_text(packed, bound)}",
-            *(f"  {line}" for line in where),
-            "alpha the weights, b the intercept of the pair. A label is that of exact arithmetic",
-            "where other signs of the values nearer to 0 could not change it.",
-        ]
-    if rule == "ties broken":
-        lines += [
-            "Classes with equal votes must also differ in their sums of f by more than the sum of",
-            "the bounds B S of their pairs.",
-        ]
-    if rule == "likeliest":
-        lines += ["The two largest probabilities must also differ by 1e-4 (measured, not proven)."]
-    if packed.weight_unit != 1.0:
-        lines += [f"Weights and intercepts are divided by {packed.weight_unit:.4g}."]
-    return [*lines, "Exponential and tangent are taken to be within 2 units in the last place."]
-
-
-def _row_text(packed: PackedSums) -> str:
-    """Return what a prepared row is in words."""
-    row = "x" if packed.center is None else "(x - center)"
-    if packed.projection is not None:
-        row = f"|{row.strip('()')}| |projection|, magnitudes of all terms"
-        return row if packed.offsets is None else f"{row}, plus |offsets|"
-    row = row if packed.scale is None else f"{row} scale"
-    return row if packed.offsets is None else f"{row} + offsets, magnitudes of both terms"
-
-
-def _size_text(packed: PackedSums, bound: RoundingBound) -> str:
-    """Return the size of the terms of a decision value in words."""
-    kernel, product = packed.kernel, "sum_k |z_k s_k|"
-    if packed.slopes is not None:
-        row = "x" if packed.center is None else "(x - center)"
-        return f"sum_k |{row}_k w_k|, w the slopes of the pair"
-    over = "over the vectors s of the pair"
-    if kernel.name == "rbf":
-        return f"sum |alpha| max(K, {_upwards(bound.least_kernel)}) {over}"
-    if kernel.name == "linear":
-        return f"sum |alpha| {product} {over}"
-    inner = f"({kernel.gamma!r} {product} + {abs(kernel.coef0)!r})"
-    if kernel.name == "poly":
-        return f"sum |alpha| {inner}^{kernel.degree} {over}"
-    return f"sum |alpha| (1 + {inner}) {over}"
-
-
-def _upwards(value: float) -> str:
-    """Return a positive number with three digits, rounded up."""
-    shown = float(f"{value:.2e}")
-    return f"{shown if shown >= value else shown + 10.0 ** (np.floor(np.log10(value)) - 2):.2e}"
+    if classes.dtype.kind in "OU":
+        texts = [str(label).encode("utf-8", "surrogatepass") for label in classes]
+        return "char", 1 + max(map(len, texts))
+    if classes.dtype.kind == "f":
+        return "double", 0
+    # The smallest type that C guarantees to hold them.
+    if all(abs(int(label)) < 2**31 for label in classes):
+        return "long", 0
+    return ("unsigned long long" if max(map(int, classes)) >= 2**63 else "long long"), 0
