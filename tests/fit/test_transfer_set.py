@@ -32,6 +32,12 @@ def test_wide_rows_are_searched_in_few_components():
     assert map_.points.shape == (4, 32)
 
 
+def test_the_wider_the_rows_the_fewer_are_made(monkeypatch):
+    monkeypatch.setattr("limes.fit.transfer_set.MAX_VALUES", 30_000)
+    _, rows, transfer_set = make_transfer_set(lambda X: X[:, 0] - 0.2, 60, n_rows=200)
+    assert 0 < len(transfer_set.rows) - len(rows) <= 500
+
+
 @pytest.mark.parametrize("n_features", [2, 60])
 def test_rows_added_later_are_labelled_like_the_first(n_features):
     source, rows, transfer_set = make_transfer_set(lambda X: X[:, 0] - 0.2, n_features, n_rows=500)

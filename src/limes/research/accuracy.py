@@ -64,8 +64,8 @@ INTRODUCTION = """\
 
 `limes.accelerate(svm, X_train)` compared with the SVM that it replaces. The page is written by
 `python -m limes.research.accuracy --all` from the rows in `docs/accuracy/rows.csv`; each line is
-the mean over its seeds. These rows were measured before exact sums and fallback were part of the
-default settings; [exact.md](exact.md) compares both versions on the paper's datasets.
+the mean over its seeds. [exact.md](exact.md) compares the default with maps alone, and
+[fit.md](fit.md) this version of the fit with the one before.
 
 - *Cost* is multiply-adds per row; for the SVM, support vectors times features.
 - *Estimated* is `agreement_` with its standard error; *measured* is the agreement on the test rows.
