@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.metrics import roc_auc_score
 from sklearn.svm import SVC
 
 from limes import BordersClassifier, accelerate, timing
@@ -264,6 +265,28 @@ def test_scores_of_blocks_are_those_of_the_whole(name):
     assert_array_equal(result["confusion"], confusion_matrix(y, labels, labels=np.sort(classes)))
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_the_roc_area_of_blocks_is_the_mean_over_the_classes(name):
+    classes = NAMES[name]
+    y, labels, probabilities = make_predictions(classes)
+    result = scores(count(classes, y, labels, probabilities))
+    areas = [roc_auc_score(y == label, probabilities[:, k]) for k, label in enumerate(classes)]
+    assert_allclose(result["roc_area"], np.mean(areas), atol=0.003)
+    assert list(result["roc_areas"]) == [str(label) for label in classes]
+    assert_allclose(list(result["roc_areas"].values()), areas, atol=0.005)
+    curve = result["roc_curve"]
+    area = np.trapezoid(curve["true_positives"], curve["false_positives"])
+    assert_allclose(area, np.mean(areas), atol=0.005)
+
+
+def test_without_probabilities_there_is_no_roc_curve():
+    classes = np.arange(2)
+    y, labels, _ = make_predictions(classes, n_rows=50)
+    result = scores(count(classes, y, labels, None))
+    assert result["roc_area"] is None
+    assert result["roc_areas"] is None
+
+
 def test_labels_that_the_model_lacks_are_counted_and_have_no_brier_score():
     classes = np.array([0, 1])
     y, labels, probabilities = make_predictions(classes, n_rows=50)
@@ -275,10 +298,10 @@ def test_labels_that_the_model_lacks_are_counted_and_have_no_brier_score():
 
 
 def test_words_become_numbers_after_the_last_block():
-    counter = PredictionCounter([1, 2])
+    counter = PredictionCounter([1, 2], lambda truths: join_labels([truths]))
     counter.add(np.array(["1", "2"]), np.array([1, 1]), None)
     counter.add(np.array(["1.0"]), np.array([2]), None)
-    counts = counter.sum_up(lambda truths: join_labels([truths]))
+    counts = counter.sum_up()
     assert_array_equal(counts.confusion(np.array([1, 2])), [[1, 1], [1, 0]])
 
 

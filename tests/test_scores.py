@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from sklearn.exceptions import UndefinedMetricWarning
+from sklearn.metrics import roc_auc_score, roc_curve
 
 from limes.scores import (
+    RocCounter,
     accuracy_score,
     agreement,
     brier_score,
@@ -168,3 +170,63 @@ def test_confidence_rating_keeps_float32():
 def test_what_is_not_a_probability_is_refused(score, probabilities, message):
     with pytest.raises(ValueError, match=message):
         score(probabilities)
+
+
+def scored_rows(n_classes, n_rows=3000, seed=0):
+    """Return true class indices, and probabilities that know something of them."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, n_classes, n_rows)
+    logits = 2.0 * rng.normal(size=(n_rows, n_classes)) + 1.5 * np.eye(n_classes)[y]
+    probabilities = np.exp(logits)
+    return y, probabilities / probabilities.sum(axis=1, keepdims=True)
+
+
+def count_roc(y, probabilities, n_blocks=7):
+    counter = RocCounter(probabilities.shape[1])
+    for block in np.array_split(np.arange(len(y)), n_blocks):
+        counter.add(y[block], probabilities[block])
+    return counter.curves()
+
+
+@pytest.mark.parametrize("n_classes", [2, 5])
+def test_roc_areas_of_blocks_are_those_of_all_rows(n_classes):
+    y, probabilities = scored_rows(n_classes)
+    curves = count_roc(y, probabilities)
+    expected = [roc_auc_score(y == k, probabilities[:, k]) for k in range(n_classes)]
+    assert_allclose(curves.areas, expected, atol=2 * curves.error)
+    assert abs(curves.area - np.mean(expected)) <= curves.error < 0.003
+
+
+def test_the_mean_roc_curve_is_scikit_learns_at_each_share():
+    y, probabilities = scored_rows(3)
+    curves = count_roc(y, probabilities)
+    shares, found = curves.mean_curve()
+    expected = []
+    for k in range(3):
+        wrong, right, _ = roc_curve(y == k, probabilities[:, k], drop_intermediate=False)
+        expected.append(np.interp(shares, wrong, right))
+    assert_allclose(found, np.mean(expected, axis=0), atol=0.01)
+    assert np.all(np.diff(found) >= 0)
+    assert found[-1] == 1
+
+
+def test_equal_probabilities_have_half_the_area():
+    curves = count_roc(np.array([0, 1] * 10), np.full((20, 2), 0.5))
+    assert curves.area == 0.5
+    assert_allclose(curves.mean_curve()[1], np.linspace(0, 1, 201))
+
+
+def test_probabilities_of_zero_and_one_are_ranked():
+    y = np.array([0, 0, 1, 1])
+    curves = count_roc(y, np.array([[1.0, 0.0], [0.999, 0.001], [1e-7, 1 - 1e-7], [0.0, 1.0]]))
+    assert curves.area == 1.0
+    assert curves.error == 0.0
+
+
+def test_a_class_without_rows_has_no_curve():
+    y, probabilities = scored_rows(3)
+    is_kept = y != 2
+    curves = count_roc(y[is_kept], probabilities[is_kept])
+    assert np.isnan(curves.areas[2])
+    assert_allclose(curves.area, np.mean(curves.areas[:2]))
+    assert count_roc(np.zeros(5, dtype=int), np.full((5, 2), 0.5)).area is None

@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_limits
 
 from limes._typing import Array, Labels
 from limes.old_names import refuse_old_name
-from limes.scores import uncertainty_of_counts
+from limes.scores import RocCounter, RocCurves, uncertainty_of_counts
 from limes.timing import affordable_rows, time_in_turns
 
 # Rows that times are measured on; the time per row hardly changes with more.
@@ -226,6 +226,25 @@ class Comparison:
         """
         return model.counts.confusion(self.all_classes)
 
+    def roc_areas(self, model: "ModelScores") -> dict[str, float | None] | None:
+        """Return the area under the ROC curve of each class of a model against the rest.
+
+        Parameters
+        ----------
+        model : ModelScores
+            One of the two.
+
+        Returns
+        -------
+        dict or None
+            By label as text; the area is None where all rows, or none, are of the class. None
+            without probabilities or true labels.
+        """
+        if model.roc is None:
+            return None
+        areas = [None if math.isnan(area) else area for area in model.roc.areas.tolist()]
+        return dict(zip(map(str, self.classes.tolist()), areas, strict=True))
+
     def to_dict(self) -> dict[str, Any]:
         """Return all scores as plain numbers, for JSON.
 
@@ -247,6 +266,8 @@ class Comparison:
                 result[role] = {"name": model.name} | {key: getattr(model, key) for key in SCORES}
                 if model.counts.truths is not None:
                     result[role]["confusion"] = self.confusion(model).tolist()
+                    result[role]["roc_areas"] = self.roc_areas(model)
+                    result[role]["roc_curve"] = _plain_curve(model.roc)
         return result
 
     def table(self, *, unknown: str = "-") -> list[list[str]]:
@@ -264,7 +285,9 @@ class Comparison:
         """
         lines = [["", *(model.name for model in self.models)]]
         for key, (label, form) in SCORES.items():
-            if key == "brier_score" and not any(model.has_probabilities for model in self.models):
+            if key in OF_PROBABILITIES and not any(
+                model.has_probabilities for model in self.models
+            ):
                 continue
             values = [getattr(model, key) for model in self.models]
             lines.append([label, *(unknown if value is None else form(value) for value in values)])
@@ -360,6 +383,16 @@ class ModelScores:
             return None
         return counts.brier_score() if np.isin(counts.truths, counts.classes).all() else None
 
+    @property
+    def roc(self) -> RocCurves | None:
+        """ROC curves of each class against the rest; None without probabilities or true labels."""
+        return self.counts.roc
+
+    @property
+    def roc_area(self) -> float | None:
+        """Mean area under these curves; None without them, or if all rows are of one class."""
+        return None if self.roc is None else self.roc.area
+
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> NoReturn:
@@ -390,6 +423,8 @@ class PredictionCounts:
         Sums of the probabilities of each class.
     has_probabilities : bool
         Whether the model predicts probabilities; if not, all of these sums are zero.
+    roc : RocCurves or None, default=None
+        One for each class; None without probabilities or true labels.
     """
 
     classes: Labels
@@ -401,6 +436,7 @@ class PredictionCounts:
     squared_sum: Array
     class_probabilities: Array
     has_probabilities: bool
+    roc: RocCurves | None = None
 
     @property
     def n_rows(self) -> int:
@@ -450,21 +486,25 @@ class PredictionCounter:
     ----------
     classes : array-like of shape (n_classes,)
         Labels of the columns of its probabilities.
+    convert : callable, default=None
+        From true labels as they are given to labels of the type of the classes.
 
     Examples
     --------
-    >>> counter = PredictionCounter([0, 1])
+    >>> counter = PredictionCounter([0, 1], convert=lambda words: words.astype(int))
     >>> counter.add(np.array(["1", "0"]), np.array([1, 1]), None)
     >>> counter.add(np.array(["1"]), np.array([1]), None)
-    >>> counts = counter.sum_up(convert=lambda words: words.astype(int))
+    >>> counts = counter.sum_up()
     >>> counts.confusion(np.array([0, 1])).tolist()
     [[0, 1], [0, 2]]
     """
 
-    def __init__(self, classes: ArrayLike) -> None:
+    def __init__(self, classes: ArrayLike, convert: Callable[[Any], Labels] | None = None) -> None:
         self._classes = np.asarray(classes)
+        self._convert = np.asarray if convert is None else convert
         self._sums: dict[tuple[Any, Any], Array] = {}
         self._has_probabilities = False
+        self._roc = RocCounter(len(self._classes))
 
     def add(self, y: Labels | None, labels: Labels, probabilities: Array | None) -> None:
         """Count a block of rows.
@@ -483,19 +523,16 @@ class PredictionCounter:
         if y is not None:
             known, truth_index = np.unique(y, return_inverse=True)
             truths, pair_index = known.tolist(), truth_index * len(names) + pair_index
+            if probabilities is not None:
+                self._roc.add(self._columns_of(known)[truth_index], probabilities)
         given = names.tolist()
         pairs, pair_index = np.unique(pair_index, return_inverse=True)
         for pair, sums in zip(pairs, self._sum(pair_index, probabilities), strict=True):
             key = truths[pair // len(given)], given[pair % len(given)]
             self._sums[key] = self._sums.get(key, 0.0) + sums
 
-    def sum_up(self, convert: Callable[[Any], Labels] | None = None) -> PredictionCounts:
+    def sum_up(self) -> PredictionCounts:
         """Return the counts of all blocks.
-
-        Parameters
-        ----------
-        convert : callable, default=None
-            From the true labels as they were given, each once, to labels of one type.
 
         Returns
         -------
@@ -506,7 +543,7 @@ class PredictionCounter:
         truths, labels = zip(*self._sums, strict=True)
         known = None
         if truths[0] is not None:
-            known = np.array(truths) if convert is None else convert(np.array(truths))
+            known = self._convert(np.array(truths))
         parts = np.split(sums, np.cumsum([1, N_BINS, N_BINS, 1]), axis=1)
         return PredictionCounts(
             self._classes,
@@ -518,7 +555,13 @@ class PredictionCounter:
             parts[3][:, 0],
             parts[4],
             self._has_probabilities,
+            None if known is None or not self._has_probabilities else self._roc.curves(),
         )
+
+    def _columns_of(self, truths: Labels) -> NDArray[np.intp]:
+        """Return the column of probabilities of each true label, -1 where there is none."""
+        is_same = self._convert(truths)[:, None] == self._classes
+        return np.where(is_same.any(axis=1), is_same.argmax(axis=1), -1)
 
     def _sum(self, pair_index: NDArray[np.intp], probabilities: Array | None) -> Array:
         """Return one line of sums for each pair of labels."""
@@ -638,6 +681,14 @@ def pickled_size(model: Any) -> int:
         return 0
 
 
+def _plain_curve(roc: RocCurves | None) -> dict[str, list[float]] | None:
+    """Return the mean ROC curve as lists of shares, None where there is none."""
+    if roc is None or roc.area is None:
+        return None
+    names = ("false_positives", "true_positives")
+    return {name: part.tolist() for name, part in zip(names, roc.mean_curve(), strict=True)}
+
+
 def _seconds(value: float) -> str:
     """Return seconds with two digits, or as a whole number."""
     return f"{value:.2g}" if value < 10 else f"{value:,.0f}"
@@ -657,7 +708,10 @@ def _share(value: float) -> str:
 SCORES: dict[str, tuple[str, Callable[[Any], str]]] = {
     "accuracy": ("accuracy", _share),
     "uncertainty_coefficient": ("uncertainty coefficient", _share),
+    "roc_area": ("area under the ROC curve", _share),
     "brier_score": ("Brier score (lower is better)", _share),
     "microseconds_per_row": ("microseconds per row", lambda value: f"{value:.3g}"),
     "n_bytes": ("size in kB", lambda value: f"{value / 1e3:,.1f}"),
 }
+# Those that only models with probabilities have.
+OF_PROBABILITIES = ("roc_area", "brier_score")

@@ -1,6 +1,7 @@
-"""Scores: uncertainty coefficient, agreement, Brier score, confidence rating."""
+"""Scores: uncertainty coefficient, agreement, Brier score, ROC curves, confidence rating."""
 
 import warnings
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,15 @@ from sklearn.metrics import accuracy_score, brier_score_loss, confusion_matrix
 from sklearn.metrics.cluster import contingency_matrix
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 
+# Bins of the log odds of a class, from minus to plus the limit: ties within a bin count half.
+ROC_BINS = 2048
+ROC_LIMIT = 32.0
+# Shares of false positives at which the curves of several classes are averaged.
+ROC_SHARES = 201
+
 __all__ = [
+    "RocCounter",
+    "RocCurves",
     "accuracy_score",
     "agreement",
     "brier_score",
@@ -194,6 +203,139 @@ def confidence_rating(probabilities: ArrayLike) -> NDArray[Any]:
     n_classes = rows.shape[1]
     rating = (n_classes * rows.max(axis=1) - 1) / (n_classes - 1)
     return np.clip(rating, 0.0, 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class RocCurves:
+    """ROC curves of each class against the rest, from counts of rows by log odds.
+
+    A threshold lies between two bins, so that the curves are exact at the thresholds between bins
+    and straight in between.
+
+    Parameters
+    ----------
+    positives : ndarray of int of shape (n_classes, n_bins)
+        Rows of a class by the log odds that the model gives it, in ascending order.
+    negatives : ndarray of int of shape (n_classes, n_bins)
+        Rows of the other classes by the same log odds.
+
+    Examples
+    --------
+    >>> curves = RocCurves(np.array([[0, 1, 3]]), np.array([[4, 0, 0]]))
+    >>> curves.area
+    1.0
+    """
+
+    positives: NDArray[np.int64]
+    negatives: NDArray[np.int64]
+
+    @property
+    def is_defined(self) -> NDArray[np.bool_]:
+        """Which classes have both rows of their own and others; of shape (n_classes,)."""
+        own, others = self.positives.sum(axis=1), self.negatives.sum(axis=1)
+        return np.asarray((own > 0) & (others > 0))
+
+    @property
+    def areas(self) -> NDArray[np.float64]:
+        """Area under the curve of each class, nan where it is not defined.
+
+        The share of pairs of a row of the class and another in which the former has the larger
+        log odds; pairs in one bin count half.
+        """
+        pairs = np.maximum(self.positives.sum(axis=1) * self.negatives.sum(axis=1).astype(float), 1)
+        below = np.cumsum(self.negatives, axis=1) - 0.5 * self.negatives
+        areas = np.sum(self.positives * below, axis=1) / pairs
+        return np.where(self.is_defined, areas, np.nan)
+
+    @property
+    def area(self) -> float | None:
+        """Mean area over the classes with a curve; None if there is none."""
+        areas = self.areas[self.is_defined]
+        return float(areas.mean()) if len(areas) else None
+
+    @property
+    def error(self) -> float:
+        """Largest difference of the mean area from that without bins: half the pairs in one bin."""
+        is_defined = self.is_defined
+        own, others = self.positives[is_defined], self.negatives[is_defined]
+        if not len(own):
+            return 0.0
+        pairs = own.sum(axis=1) * others.sum(axis=1).astype(float)
+        return float(np.mean(0.5 * np.sum(own * others.astype(float), axis=1) / pairs))
+
+    def mean_curve(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return shares of false positives, and the mean share of true positives at each.
+
+        Returns
+        -------
+        false_positives, true_positives : ndarray of shape (ROC_SHARES,)
+            Means over the classes with a curve, of which there must be one.
+        """
+        shares = np.linspace(0, 1, ROC_SHARES)
+        curves = []
+        for own, others in zip(
+            self.positives[self.is_defined], self.negatives[self.is_defined], strict=True
+        ):
+            # From the highest threshold to the lowest.
+            found, wrong = (
+                np.concatenate([[0.0], np.cumsum(part[::-1]) / part.sum()])
+                for part in (own, others)
+            )
+            curves.append(np.interp(shares, wrong, found))
+        return shares, np.mean(curves, axis=0)
+
+
+class RocCounter:
+    """Counts rows by the log odds of each class, block by block, for ROC curves.
+
+    Memory depends on the number of classes, not on that of the rows.
+
+    Parameters
+    ----------
+    n_classes : int
+        Columns of the probabilities.
+
+    Examples
+    --------
+    >>> counter = RocCounter(2)
+    >>> counter.add(np.array([0, 1]), np.array([[0.9, 0.1], [0.2, 0.8]]))
+    >>> counter.add(np.array([1]), np.array([[0.95, 0.05]]))
+    >>> counter.curves().area
+    0.5
+    """
+
+    def __init__(self, n_classes: int) -> None:
+        self._positives = np.zeros((n_classes, ROC_BINS), dtype=np.int64)
+        self._all = np.zeros((n_classes, ROC_BINS), dtype=np.int64)
+
+    def add(self, class_index: NDArray[np.intp], probabilities: NDArray[Any]) -> None:
+        """Count a block of rows.
+
+        Parameters
+        ----------
+        class_index : ndarray of int of shape (n_rows,)
+            Column of the true class; -1 for a class that the model lacks.
+        probabilities : ndarray of shape (n_rows, n_classes)
+            Probability of each class.
+        """
+        for column, share in enumerate(probabilities.T.astype(np.float64)):
+            with np.errstate(divide="ignore"):
+                log_odds = np.log(share) - np.log1p(-share)
+            place = (log_odds + ROC_LIMIT) * (ROC_BINS / (2 * ROC_LIMIT))
+            bins = np.clip(place, 0, ROC_BINS - 1).astype(np.intp)
+            self._all[column] += np.bincount(bins, minlength=ROC_BINS)
+            own = bins[class_index == column]
+            self._positives[column] += np.bincount(own, minlength=ROC_BINS)
+
+    def curves(self) -> RocCurves:
+        """Return the curves of all blocks.
+
+        Returns
+        -------
+        RocCurves
+            One for each class.
+        """
+        return RocCurves(self._positives.copy(), self._all - self._positives)
 
 
 def _check_labels(y: ArrayLike) -> NDArray[Any]:

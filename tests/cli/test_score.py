@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+from sklearn.metrics import roc_auc_score
 
 import limes
 from limes.files import read_rows
@@ -19,6 +20,9 @@ def test_scores_are_printed_as_text_and_as_json(folder, capsys):
     fast = limes.load(folder / "fast.limes")
     assert result["model"]["accuracy"] == np.mean(fast.predict(X) == y)
     assert np.sum(result["model"]["confusion"]) == len(y)
+    expected = roc_auc_score(y, fast.predict_proba(X), multi_class="ovr", average="macro")
+    assert abs(result["model"]["roc_area"] - expected) < 0.001
+    assert f"{result['model']['roc_area']:.4f}" in text
     assert result["classes"] == [0, 1, 2, 3]
 
 

@@ -72,11 +72,18 @@ def test_the_page_has_all_its_parts(page):
         "Moons <&>",
         "Skill, time and size",
         "Confusion",
+        "ROC",
         "Reliability of the probabilities",
         "Borders",
     ]
     assert outline.open == []
-    for words in ("SVC", "borders (pairwise)", "Brier score", "times as fast as the source"):
+    for words in (
+        "SVC",
+        "borders (pairwise)",
+        "Brier score",
+        "area under the ROC curve",
+        "times as fast as the source",
+    ):
         assert words in page
 
 

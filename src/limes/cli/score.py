@@ -29,9 +29,11 @@ def add_parser(commands: Any) -> None:
         "score",
         help="measure skill, agreement and speed on labelled rows",
         description="Predict a file of labelled rows, in batches, and print accuracy, uncertainty "
-        "coefficient, Brier score and\ntime; with --source also those of the replaced model, and "
-        "the share of rows with the same label. --html\nwrites a page with confusion matrices, "
-        "reliability diagram and a picture of the borders (needs matplotlib,\nlimes[plot]).",
+        "coefficient, area under the ROC\ncurve (one class against the rest, mean over the "
+        "classes), Brier score and time; with --source also those of\nthe replaced model, and "
+        "the share of rows with the same label. --html writes a page with confusion\nmatrices, "
+        "ROC curves, reliability diagram and a picture of the borders (needs matplotlib, "
+        "limes[plot]).",
         example="limes score sat.limes sat.t --source sat.model --html report.html",
     )
     parser.add_argument("model", metavar="MODEL", type=Path, help="classifier")
@@ -76,7 +78,8 @@ def score_file(models: "list[OpenModel]", path: Path, options: "RowOptions") -> 
     from limes.files import LabelCollector, open_rows
     from limes.report import PredictionCounter, predict_all
 
-    counters = [PredictionCounter(models[0].classes) for _ in models]
+    convert = partial(_as_labels, model=models[0], path=path)
+    counters = [PredictionCounter(models[0].classes, convert) for _ in models]
     sample: list[Any] = []
     sample_labels = LabelCollector()
     n_same = n_sample = 0
@@ -102,8 +105,7 @@ def score_file(models: "list[OpenModel]", path: Path, options: "RowOptions") -> 
     if y is None:
         raise ValueError(f"{path}: expected rows, found none.")
     X = _join_sample(sample, models[0].n_features)
-    convert = partial(_as_labels, model=models[0], path=path)
-    counts = [counter.sum_up(convert) for counter in counters]
+    counts = [counter.sum_up() for counter in counters]
     return Scored(_compare(models, counts, n_same, X), X, _like_classes(y, models[0]))
 
 

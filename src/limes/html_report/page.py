@@ -112,6 +112,7 @@ def render(fast: Any, comparison: Comparison, X: Any, y: Labels, *, title: str) 
         _cards(comparison),
         _scores(comparison),
         _confusions(comparison),
+        _roc(comparison),
         _reliability(comparison),
         _candidates(fast),
         _borders(fast, X, y),
@@ -230,6 +231,33 @@ def _confusion_image(comparison: Comparison, model: ModelScores) -> str:
     figure, axes = small_figure()
     draw_confusion(comparison.confusion(model), comparison.all_classes, axes)
     return as_image(figure, f"Confusion matrix of {model.name}, shares of each true class.")
+
+
+def _roc(comparison: Comparison) -> str:
+    """Return the ROC curves of the models, with the areas of each class in a table."""
+    models = [model for model in comparison.models if model.roc_area is not None]
+    if comparison.fast not in models:
+        return ""
+    figure, axes = small_figure()
+    draw_roc(comparison, axes)
+    alt = "ROC curve: share of true positives against the share of false positives."
+    content = as_image(figure, alt)
+    areas = [comparison.roc_areas(model) or {} for model in models]
+    if len(comparison.classes) > 2:
+        lines = [
+            [label, *(UNKNOWN if area[label] is None else f"{area[label]:.4f}" for area in areas)]
+            for label in areas[0]
+        ]
+        table = _table([model.name for model in models], lines)
+        content = f'<div class="pair">{content}{table}</div>'
+        note = (
+            "Each class against the rest, by its probability; the curve is the mean over the "
+            "classes. The table has the area under the curve of each class."
+        )
+    else:
+        note = "The second class against the first, by its probability."
+    error = max(model.roc.error for model in models if model.roc is not None)
+    return _section("ROC", content, f"{note} Areas are exact to {error:.1g}.")
 
 
 def _reliability(comparison: Comparison) -> str:
@@ -387,6 +415,19 @@ def draw_reliability(comparison: Comparison, ax: "Axes") -> None:
     ax.set(xlim=(0, 1), ylim=(0, 1), xlabel="predicted probability", ylabel="observed share")
     ax.set_aspect("equal")
     ax.legend(loc="upper left", frameon=False)
+
+
+def draw_roc(comparison: Comparison, ax: "Axes") -> None:
+    """Draw the mean ROC curve of each model."""
+    ax.plot([0, 1], [0, 1], color="0.6", linewidth=1, linestyle="--", label="chance")
+    for model, colour, _ in _models_with_probabilities(comparison):
+        if model.roc is not None and model.roc_area is not None:
+            name = f"{model.name}, area {model.roc_area:.4f}"
+            ax.plot(*model.roc.mean_curve(), color=colour, label=name)
+    ax.set(xlim=(-0.02, 1), ylim=(0, 1.02))
+    ax.set(xlabel="share of false positives", ylabel="share of true positives")
+    ax.set_aspect("equal")
+    ax.legend(loc="lower right", frameon=False, fontsize="small")
 
 
 def draw_counts(comparison: Comparison, ax: "Axes") -> None:
