@@ -21,11 +21,15 @@ EXPERIMENTS_OF_TABLE = {
     "subsampled": ("results", "subsampled"),
     "verdicts": ("results", "subsampled"),
     "agf": ("results",),
+    "vectors": ("results", "vectors"),
 }
-TABLES = ("datasets", "parameters", *EXPERIMENTS_OF_TABLE)
+# Tables that are made from files of their own.
+LAWS = ("break_even", "scaling_law")
+TABLES = ("datasets", "parameters", *EXPERIMENTS_OF_TABLE, *LAWS)
 # Those of limes.research.paper.plan, which takes long to import; a test compares the two.
 METHODS = (
     *("linear", "svm", "svm-probability", "borders", "limes", "subsampled"),
+    *("kept-vectors", "rescaled-vectors", "fewer-rows"),
     *("agf", "agf-borders", "agf-limes"),
 )
 
@@ -102,8 +106,7 @@ def _add_choices(parser: Any) -> None:
 
 def _run_trials(args: argparse.Namespace) -> list[str]:
     """Run the missing trials, and return the steps that failed."""
-    from limes.research.paper.figures import FigurePoint
-    from limes.research.paper.plan import EXPERIMENTS, make_plan
+    from limes.research.paper.plan import EXPERIMENTS, FigurePoint, make_plan
     from limes.research.paper.run import find_points, pending_steps, run_plan
     from limes.research.results import check_writable, write_rows
 
@@ -119,21 +122,40 @@ def _run_trials(args: argparse.Namespace) -> list[str]:
     if not args.table and not points.is_file():
         write_rows(points, FigurePoint, find_points())
     with Progress("trials", total=sum(step.seconds for step in steps)) as progress:
-        return run_plan(
+        failed = run_plan(
             steps,
             args.output / "rows.csv",
             is_again=args.again,
             log=_log,
             advance=progress.advance,
         )
+    _run_laws(args)
+    return failed
+
+
+def _run_laws(args: argparse.Namespace) -> None:
+    """Measure times and the scaling law, unless a choice of other things was made."""
+    from limes.research.paper.scaling import run_scaling
+    from limes.research.paper.times import run_times
+
+    is_all = not (args.table or args.dataset or args.method or args.quick)
+    runs = {"break_even": (run_times, "times.csv"), "scaling_law": (run_scaling, "scaling.csv")}
+    for table, (run_law, file) in runs.items():
+        if is_all or table in (args.table or ()):
+            run_law(args.output / file, is_again=args.again, log=_log)
 
 
 def _chosen_tables(rows: "Sequence[TrialRow]", args: argparse.Namespace) -> "list[Table]":
     """Return the tables to print, with the lines of the chosen datasets."""
-    from limes.research.paper.page import make_tables
+    from limes.research.paper.page import law_tables, make_tables
     from limes.research.paper.plan import EVERYTHING
+    from limes.research.paper.scaling import read_scaling
+    from limes.research.paper.times import read_times
 
     tables = make_tables(rows, args.dataset or EVERYTHING)
+    tables |= law_tables(
+        read_times(args.output / "times.csv"), read_scaling(args.output / "scaling.csv")
+    )
     return [tables[name] for name in args.table or ("results", "verdicts")]
 
 

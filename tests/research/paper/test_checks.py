@@ -4,8 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from limes.research.paper.checks import check_claims, missing_trials
+from limes.research.paper.checks import check_claims, check_text, check_vectors, missing_trials
 from limes.research.paper.plan import DATASETS, TrialRow
+from limes.research.paper.scaling import read_scaling
+from limes.research.paper.times import read_times
 from limes.research.results import latest, read_rows
 from tests.research.paper.cases import BASE, borders, row, whole
 
@@ -84,3 +86,47 @@ def test_by_the_papers_rule_all_seventeen_succeed(words, repository_rows):
 
 def test_the_rows_of_this_repository_are_the_whole_plan(repository_rows):
     assert missing_trials(repository_rows) == []
+
+
+def kept(method, skills):
+    base = {"experiment": "vectors", "method": method, "setting": 0.5}
+    return [
+        row(**base, seed=seed, uncertainty_coefficient=skill) for seed, skill in enumerate(skills)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("half_of_vectors", "half_of_rows", "is_precipitous"),
+    [
+        ([0.4, 0.42], [0.78, 0.78], True),
+        # Not a tenth.
+        ([0.75, 0.75], [0.8, 0.8], False),
+        # Fewer rows lose as much.
+        ([0.5, 0.5], [0.6, 0.6], False),
+        # Chance.
+        ([0.1, 1.0], [0.8, 0.8], False),
+    ],
+)
+def test_a_precipitous_drop_is_large_in_itself_and_beside_fewer_rows(
+    half_of_vectors, half_of_rows, is_precipitous
+):
+    trials = kept("kept-vectors", half_of_vectors) + kept("fewer-rows", half_of_rows)
+    check = check_vectors([BASE, *trials], "sat")
+    assert check.is_precipitous == is_precipitous
+    (claim,) = check_text([BASE, *trials], [], [])
+    assert claim.is_met == is_precipitous
+
+
+def test_nothing_is_said_of_vectors_before_both_methods_were_tried():
+    assert check_vectors([BASE, *kept("kept-vectors", [0.4])], "sat") is None
+
+
+def test_every_claim_of_the_text_is_checked_against_the_rows_of_this_repository(repository_rows):
+    folder = Path(__file__).parents[3] / "docs" / "paper"
+    times, scaling = read_times(folder / "times.csv"), read_scaling(folder / "scaling.csv")
+    claims = {claim.asked: claim for claim in check_text(repository_rows, times, scaling)}
+    assert len(claims) == 9
+    page = folder.with_name("paper.md").read_text()
+    assert all(claim.line in page for claim in claims.values())
+    drop = claims["Sub-sampling the support vectors themselves causes a precipitous drop"]
+    assert "of 17 datasets" in drop.measured

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from limes.research.paper import run as running
-from limes.research.paper.figures import FigurePoint, by_setting, saturation, support_law
-from limes.research.paper.plan import Trial
+from limes.research.paper.figures import by_setting, saturation, support_law
+from limes.research.paper.plan import FigurePoint, Trial
 from limes.research.paper.run import find_points, load_paper_problem, run_trial
+from limes.research.paper.times import TimeRow
 from limes.research.results import read_rows, write_rows
 from limes.timing import Timing
 from tests.research.paper.cases import BASE, borders, row, searched, whole
@@ -89,26 +90,41 @@ def test_the_fitted_law_is_drawn(growth, ax):
     assert any("paper: 0.38" in text.get_text() for text in ax.get_legend().get_texts())
 
 
-def timed(sizes, column, per_point):
-    """Return trials whose time is a constant and a share per point."""
+def timed():
+    """Return times that are straight lines: 1 + 0.04 n and 1 + 0.001 n microseconds."""
+    sizes = {"svm": (0.04, (100, 1000, 5000)), "borders": (0.001, (100, 10_000, 300_000))}
     return [
-        row(setting=float(n), test_seconds=2000 * 1e-6 * (1 + per_point * n), **{column: n})
-        for n in sizes
+        TimeRow(method, 0, n, n, 1 + slope * n, 0.5 + slope * n, "", "", "")
+        for method, (slope, numbers) in sizes.items()
+        for n in numbers
     ]
 
 
-def test_break_even_is_the_ratio_of_the_slopes(ax):
+@pytest.fixture
+def panels():
+    return pytest.importorskip("matplotlib.figure").Figure().subplots(1, 2)
+
+
+def test_break_even_is_measured_beside_the_line_of_the_slopes(panels):
     from limes.research.paper.figures import draw_break_even
 
-    svm = timed((100, 1000, 5000), "n_support", 0.04)
-    fast = timed((100, 1000, 3000), "n_borders", 0.001)
-    draw_break_even(svm, fast, ax)
-    whole_line, timed_line = ax.get_lines()[:2]
-    x, y = whole_line.get_data()
-    np.testing.assert_allclose(y, 40 * x, rtol=1e-6)
-    assert np.nanmax(timed_line.get_ydata()) <= 3000
-    assert "dashed: extrapolated" in whole_line.get_label()
-    assert ax.get_lines()[-1].get_label() == "timed: up to 3000 points, 5000 support vectors"
+    draw_break_even(timed(), panels)
+    measured, line = panels[0].get_lines()
+    np.testing.assert_allclose(line.get_ydata(), 40 * np.array(line.get_xdata()), atol=1e-6)
+    assert max(measured.get_ydata()) <= 300_000
+    assert panels[0].get_xscale() == "linear"
+    assert "slope 40" in panels[0].get_title()
+    np.testing.assert_array_equal(measured.get_xdata(), [100, 1000, 5000])
+
+
+@pytest.mark.parametrize("draw", ["draw_svm_time", "draw_border_time"])
+def test_times_have_the_papers_axes_beside_ours(draw, panels):
+    from limes.research.paper import figures
+
+    getattr(figures, draw)(timed(), panels)
+    assert [ax.get_xscale() for ax in panels] == ["linear", "log"]
+    assert "single test point" in panels[0].get_ylabel()
+    assert "intercept 1 µs" in panels[0].get_title()
 
 
 def test_the_overview_has_a_panel_for_each_dataset():

@@ -111,3 +111,18 @@ def test_an_svm_on_fewer_rows_has_fewer_support_vectors():
     whole, fewer = (run_trial(problem, trial) for trial in trials)
     assert fewer.n_train == pytest.approx(250, abs=1)
     assert fewer.n_support < whole.n_support
+
+
+def test_support_vectors_are_left_out_or_rows():
+    problem = load_paper_problem("sample_classes")
+    half, rescaled, rows, every = (
+        run_trial(problem, Trial("vectors", "sample_classes", method, fraction, 0, 0))
+        for method, fraction in (
+            *(("kept-vectors", 0.5), ("rescaled-vectors", 0.5)),
+            *(("fewer-rows", 0.5), ("kept-vectors", 1.0)),
+        )
+    )
+    assert every.agreement == 1.0
+    assert half.n_support == rescaled.n_support == pytest.approx(every.n_support / 2, abs=1)
+    assert rows.n_train == pytest.approx(500, abs=1)
+    assert rows.uncertainty_coefficient > half.uncertainty_coefficient + 0.05

@@ -18,7 +18,24 @@ from limes.research.paper.plan import (
     printed_spread,
     printed_verdict,
 )
-from limes.research.results import Spread, select, spread_of
+from limes.research.paper.scaling import (
+    COMMON_ROWS,
+    GAMMAS,
+    SIDES,
+    ScalingCheck,
+    ScalingRow,
+    check_law,
+    rows_per_point,
+    standard_error,
+)
+from limes.research.paper.times import (
+    TimeRow,
+    Times,
+    break_even_line,
+    measured_break_even,
+    shortest_times,
+)
+from limes.research.results import Goal, Spread, select, spread, spread_of
 
 # Largest differences from the paper: relative for support vectors, absolute for skill.
 SUPPORT_TOLERANCE = 0.02
@@ -31,6 +48,13 @@ SKILL_TOLERANCE = 0.02
 EXPONENT, EXPONENT_TOLERANCE = 0.94, 0.05
 TRAINING_ROWS = (200, 300)
 BORDER_POINTS = (10, 40)
+# A time is linear in a size if no time differs from the straight line by a larger share.
+LINEAR_TOLERANCE = 0.1
+# The paper's rule of thumb: border points per support vector at equal times, within a factor.
+POINTS_PER_VECTOR, POINTS_FACTOR = 3.0, 2.0
+# The skill of an SVM drops precipitously if, without this share of its support vectors, it loses
+# so much of its U.C., and so many times as much as an SVM that is trained on fewer rows.
+KEPT_SHARE, PRECIPITOUS_LOSS, PRECIPITOUS_RATIO = 0.5, 0.1, 2.0
 # From rows and a dataset to whether it holds, with the numbers; None if it was not tried.
 Check = Callable[[Sequence[TrialRow], str], tuple[bool, str] | None]
 
@@ -317,3 +341,192 @@ def find_verdict(rows: Sequence[TrialRow], dataset: str, method: str) -> Verdict
     fast, linear = select(results, method=method), select(results, method="linear")
     is_linear_better = mean_skill(linear) > mean_skill(fast) if linear else None
     return Verdict(match.fraction, svm, fast, is_linear_better)
+
+
+@dataclass(frozen=True)
+class VectorCheck:
+    """An SVM without some of its support vectors, and SVMs trained on fewer rows instead."""
+
+    # Uncertainty coefficient and accuracy of the SVM on the splits of the others.
+    skill: Spread
+    accuracy: Spread
+    # Rows of the trials.
+    trials: list[TrialRow]
+
+    def spread(self, method: str, fraction: float, column: str) -> Spread | None:
+        """Return mean and spread of a method that keeps a fraction."""
+        return spread_of(select(self.trials, method=method, setting=fraction), column)
+
+    def loss(self, method: str) -> float:
+        """Return the share of the U.C. that is lost by a method that keeps half."""
+        kept = self.spread(method, KEPT_SHARE, "uncertainty_coefficient")
+        return float("nan") if kept is None else 1 - kept.mean / self.skill.mean
+
+    @property
+    def is_precipitous(self) -> bool:
+        """Whether the skill drops precipitously without half of the support vectors."""
+        kept = self.spread("kept-vectors", KEPT_SHARE, "uncertainty_coefficient")
+        if kept is None:
+            return False
+        # Beyond chance too: by two standard errors of the mean over the trials.
+        errors = 2 * standard_error(kept) / self.skill.mean
+        least = max(PRECIPITOUS_LOSS, PRECIPITOUS_RATIO * self.loss("fewer-rows"), errors)
+        return self.loss("kept-vectors") >= least
+
+
+def check_vectors(rows: Sequence[TrialRow], dataset: str) -> VectorCheck | None:
+    """Collect the trials with fewer support vectors, None before all methods were tried."""
+    trials = select(rows, experiment="vectors", dataset=dataset)
+    if {row.method for row in trials} < {"kept-vectors", "fewer-rows"}:
+        return None
+    splits = {row.split for row in trials}
+    svm = [row for row in _results(rows, dataset, "svm") if row.split in splits]
+    skill, accuracy = spread_of(svm, "uncertainty_coefficient"), spread_of(svm, "accuracy")
+    return None if skill is None or accuracy is None else VectorCheck(skill, accuracy, trials)
+
+
+def check_text(
+    rows: Sequence[TrialRow], times: Sequence[TimeRow], scaling: Sequence[ScalingRow]
+) -> list[Goal]:
+    """Check what the paper says about times, scaling and support vectors."""
+    goals = [*_check_times(times)] if times else []
+    goals += _check_scaling(scaling) if scaling else []
+    return goals + _check_dropped_vectors(rows)
+
+
+def _check_times(times: Sequence[TimeRow]) -> list[Goal]:
+    """Check the figures 6 to 8."""
+    single, batch = (
+        [shortest_times(times, method, column) for method in ("svm", "borders")]
+        for column in ("single_microseconds", "batch_microseconds")
+    )
+    checks = [
+        _check_line("Figure 6: the time of an SVM is a straight line", single[0], batch[0]),
+        _check_line("Figure 7: the time of borders is a straight line", single[1], batch[1]),
+    ]
+    slow, fast = (part.line.intercept for part in single)
+    overhead = f"intercepts of {slow:.3g} and {fast:.3g} µs for a single test point"
+    claim = "LIBSVM has a larger overhead than the border classifiers"
+    return [*checks, Goal(claim, slow > fast, overhead), _check_break_even(single, batch)]
+
+
+def _check_line(claim: str, single: Times, batch: Times) -> Goal:
+    """Check whether the time of a single test point is linear in the size."""
+    line = single.line
+    numbers = (
+        f"{line.intercept:.3g} µs + {1e3 * line.slope:.3g} ns times the size for a single test "
+        f"point, from {min(single.sizes):,.0f} to {max(single.sizes):,.0f}, no time further than "
+        f"{single.deviation:.1%} from it (batch: {batch.deviation:.0%})"
+    )
+    return Goal(claim, single.deviation <= LINEAR_TOLERANCE, numbers)
+
+
+def _check_break_even(single: Sequence[Times], batch: Sequence[Times]) -> Goal:
+    """Check the rule of thumb of three border points per support vector."""
+    words = []
+    for name, (svm, borders) in (("a single test point", single), ("a batch", batch)):
+        points = measured_break_even(svm, borders)
+        low, high = points[0], points[-1]
+        words.append(
+            f"{low.n_borders:,.0f} points take as long as {low.n_support:.0f} support vectors and "
+            f"{high.n_borders:,.0f} as long as {high.n_support:,.0f} for {name}"
+        )
+    slope = break_even_line(*single).slope
+    numbers = (
+        f"{'; '.join(words)}. The slope of the line is {slope:.3g} points per support vector "
+        "(paper: about 3), so that borders are faster with many more points than the rule allows"
+    )
+    is_met = 1 / POINTS_FACTOR <= slope / POINTS_PER_VECTOR <= POINTS_FACTOR
+    claim = "Figure 8: borders are faster up to about three points per support vector"
+    return Goal(claim, is_met, numbers)
+
+
+def _check_scaling(scaling: Sequence[ScalingRow]) -> list[Goal]:
+    """Check the law of border points and training rows."""
+    found = [check_law(scaling, n, gamma) for gamma in GAMMAS for n in SIDES]
+    good = [check for check in found if check is not None]
+    holding = sorted(
+        {check.dimension for check in good} - {check.dimension for check in good if not check.holds}
+    )
+    dimensions = sorted({check.dimension for check in good})
+    numbers = "; ".join(
+        f"{_format_exponents(select(good, gamma=gamma))} (gamma = {gamma:g})" for gamma in GAMMAS
+    )
+    where = f"D = {', '.join(map(str, holding))} only" if holding else "no D"
+    law = Goal(
+        "The border points needed grow as the training rows needed to the power (D - 1)/D",
+        holding == dimensions,
+        f"with both kernels for {where}. Measured exponents for D = "
+        f"{', '.join(map(str, dimensions))}, ± their standard errors: {numbers}",
+    )
+    return [law, *_check_parts_of_law(good), _check_advantage(scaling)]
+
+
+def _format_exponents(checks: Sequence[ScalingCheck]) -> str:
+    """Format the exponents with their standard errors."""
+    return ", ".join(
+        f"{check.exponent.mean:.2f} ± {standard_error(check.exponent):.2f}" for check in checks
+    )
+
+
+def _check_parts_of_law(checks: Sequence[ScalingCheck]) -> list[Goal]:
+    """Check the two laws that it is derived from, with the narrower kernel."""
+    own = [check for check in checks if check.gamma == GAMMAS[0]]
+    parts = (
+        ("training rows needed grow as the volume", "rows_exponent", [1.0 for _ in own]),
+        (
+            "border points needed grow as the volume to the power (D - 1)/D",
+            "points_exponent",
+            [check.expected for check in own],
+        ),
+    )
+    goals = []
+    for claim, name, expected in parts:
+        exponents: list[Spread] = [getattr(check, name) for check in own]
+        is_met = all(
+            abs(exponent.mean - law) <= 2 * standard_error(exponent)
+            for exponent, law in zip(exponents, expected, strict=True)
+        )
+        numbers = ", ".join(
+            f"{exponent.mean:.2f} ± {standard_error(exponent):.2f} (law {law:.2f})"
+            for exponent, law in zip(exponents, expected, strict=True)
+        )
+        goals.append(Goal(f"The law's premise: {claim}", is_met, f"exponents {numbers}"))
+    return goals
+
+
+def _check_advantage(scaling: Sequence[ScalingRow]) -> Goal:
+    """Check whether borders save less in more dimensions."""
+    is_met, words = True, []
+    for gamma in GAMMAS:
+        ratios = [rows_per_point(scaling, n, gamma) for n in SIDES]
+        known = [ratio for ratio in ratios if ratio is not None]
+        is_met &= known == sorted(known, reverse=True)
+        words.append(f"{', '.join(f'{ratio:.0f}' for ratio in known)} (gamma = {gamma:g})")
+    numbers = f"where the SVM needs {COMMON_ROWS} training rows, rows per border point are "
+    claim = "The advantage of borders becomes less the larger the dimension"
+    return Goal(claim, is_met, numbers + "; ".join(words))
+
+
+def _check_dropped_vectors(rows: Sequence[TrialRow]) -> list[Goal]:
+    """Check whether leaving out support vectors drops the skill precipitously."""
+    checks = {name: check_vectors(rows, name) for name in DATASETS}
+    known = {name: check for name, check in checks.items() if check is not None}
+    if not known:
+        return []
+    holding = [name for name, check in known.items() if check.is_precipitous]
+    others = ", ".join(name for name in known if name not in holding)
+    losses = [
+        spread(check.loss(method) for check in known.values())
+        for method in ("kept-vectors", "fewer-rows")
+    ]
+    means = [loss.mean for loss in losses if loss is not None]
+    numbers = (
+        f"on {len(holding)} of {len(known)} datasets{f'; not {others}' if others else ''}. With "
+        f"half of its support vectors an SVM loses {means[0]:.0%} of its U.C., trained on half of "
+        f"the rows {means[1]:.0%} (means over the datasets). The rule: at least "
+        f"{PRECIPITOUS_LOSS:.0%}, {PRECIPITOUS_RATIO:g} times the loss with half of the rows, and "
+        "two standard errors"
+    )
+    claim = "Sub-sampling the support vectors themselves causes a precipitous drop"
+    return [Goal(claim, len(holding) == len(known), numbers)]

@@ -1,14 +1,29 @@
 """The paper's figures."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from limes.plotting import COLOURS, new_figure
-from limes.research.paper.plan import DATASETS, WHOLE, TrialRow
+from limes.research.paper.plan import DATASETS, WHOLE, FigurePoint, TrialRow
+from limes.research.paper.scaling import (
+    GAMMAS,
+    MAX_ERRORS,
+    SIDES,
+    ScalingRow,
+    check_law,
+    mean_needed,
+    standard_error,
+)
+from limes.research.paper.times import (
+    TimeRow,
+    Times,
+    break_even_line,
+    measured_break_even,
+    shortest_times,
+)
 from limes.research.results import Spread, select, spread_of
 
 if TYPE_CHECKING:
@@ -17,8 +32,6 @@ if TYPE_CHECKING:
 
 BLUE, ORANGE, GREEN, PURPLE = COLOURS[:4]
 DPI = 150
-# Fits of times leave out sizes at which the call itself takes most of the time.
-MIN_SUPPORT, MIN_BORDERS = 20, 50
 # With fewer training rows almost all are support vectors, and the number grows more slowly.
 MIN_TRAINING = 100
 SKILLS = (("accuracy", "accuracy", "-"), ("uncertainty_coefficient", "U.C.", "--"))
@@ -28,6 +41,11 @@ PLURALS = {
     "support vector": "support vectors",
 }
 N_COLUMNS = 3
+# Columns of the times on the left and on the right of a figure.
+TIME_COLUMNS = ("single_microseconds", "batch_microseconds")
+FITTED: dict[str, Any] = {"color": "black", "linewidth": 1}
+# From few to many dimensions.
+SCALING_COLOURS = ("#440154", "#3B528B", "#21918C", "#5EC962", "#E6A700")
 # Okabe and Ito's colours, which colour-blind readers can distinguish, and different markers.
 STYLES: dict[str, dict[str, Any]] = {
     "linear": {"color": "#7F7F7F", "marker": "X", "label": "linear"},
@@ -49,19 +67,6 @@ SUBSAMPLED: dict[str, Any] = {
 MIN_SKILL_SHARE = 0.6
 
 
-@dataclass(frozen=True)
-class FigurePoint:
-    """A point in the plane of the sample classes.
-
-    Its kind is "class 1" or "class 2" for a row, "support vector", "true border" for a point of
-    the border from the class definitions, or "SVM border".
-    """
-
-    kind: str
-    x: float
-    y: float
-
-
 class PowerLaw(NamedTuple):
     """y = factor x^exponent."""
 
@@ -69,35 +74,35 @@ class PowerLaw(NamedTuple):
     factor: float
 
 
-class Line(NamedTuple):
-    """y = intercept + slope x."""
-
-    slope: float
-    intercept: float
-
-
 def save_figures(
-    rows: Sequence[TrialRow], points: Sequence[FigurePoint], folder: Path
+    rows: Sequence[TrialRow],
+    points: Sequence[FigurePoint],
+    folder: Path,
+    *,
+    times: Sequence[TimeRow] = (),
+    scaling: Sequence[ScalingRow] = (),
 ) -> list[Path]:
     """Draw all figures that there are rows or points for."""
     folder.mkdir(parents=True, exist_ok=True)
     growth = select(rows, experiment="training")
     borders = select(rows, experiment="borders")
-    drawings: list[tuple[str, Callable[..., None], tuple[Any, ...]]] = [
-        ("support_vectors", draw_support_vectors, (points,)),
-        ("borders", draw_borders, (points,)),
-        ("skill_borders", draw_skill_by_borders, (borders,)),
-        ("support_growth", draw_support_growth, (growth,)),
-        ("skill_training", draw_skill_by_training, (growth,)),
-        ("svm_time", draw_svm_time, (growth,)),
-        ("borders_time", draw_border_time, (borders,)),
-        ("break_even", draw_break_even, (growth, borders)),
+    drawings: list[tuple[str, Callable[..., None], tuple[Any, ...], int]] = [
+        ("support_vectors", draw_support_vectors, (points,), 1),
+        ("borders", draw_borders, (points,), 1),
+        ("skill_borders", draw_skill_by_borders, (borders,), 1),
+        ("support_growth", draw_support_growth, (growth,), 1),
+        ("skill_training", draw_skill_by_training, (growth,), 1),
+        ("svm_time", draw_svm_time, (times,), 2),
+        ("borders_time", draw_border_time, (times,), 2),
+        ("break_even", draw_break_even, (times,), 2),
+        ("scaling", draw_scaling, (scaling,), 2),
     ]
     paths = []
-    for name, draw, data in drawings:
+    for name, draw, data, n_panels in drawings:
         if all(data):
-            figure = new_figure(figsize=(6.4, 4.6), layout="constrained")
-            draw(*data, figure.subplots())
+            width = 6.4 if n_panels == 1 else 11.0
+            figure = new_figure(figsize=(width, 4.6), layout="constrained")
+            draw(*data, figure.subplots(1, n_panels))
             paths.append(_save(figure, folder / f"{name}.png"))
     if overview := draw_overview(rows):
         paths.append(_save(overview, folder / "skill_time.png"))
@@ -155,69 +160,96 @@ def draw_skill_by_training(rows: Sequence[TrialRow], ax: "Axes") -> None:
     _finish(ax, f"Skill of the SVM against training rows, {_trials(rows)}", loc="lower right")
 
 
-def draw_svm_time(rows: Sequence[TrialRow], ax: "Axes") -> None:
-    """Draw the time per row against support vectors, with a fitted line."""
-    x, y = svm_times(rows)
-    _draw_time(x, y, fit_line(x, y), ax, BLUE, "support vectors")
-    _finish(ax, "Time of the SVM (LIBSVM through scikit-learn)", loc="upper left")
+def draw_svm_time(rows: Sequence[TimeRow], axes: "Sequence[Axes]") -> None:
+    """Draw the time of the SVM against support vectors: a call with one row, then a batch."""
+    _draw_times(rows, "svm", axes, BLUE, "support vectors")
+    axes[1].set_title("Ours: SVM (LIBSVM through scikit-learn), batch", fontsize="medium")
 
 
-def draw_border_time(rows: Sequence[TrialRow], ax: "Axes") -> None:
-    """Draw the time per row against border points, with a fitted line."""
-    x, y = border_times(rows)
-    _draw_time(x, y, fit_line(x, y), ax, ORANGE, "border points")
-    _finish(ax, "Time of borders in the paper's mode", loc="upper left")
+def draw_border_time(rows: Sequence[TimeRow], axes: "Sequence[Axes]") -> None:
+    """Draw the time of borders against their points: a call with one row, then a batch."""
+    _draw_times(rows, "borders", axes, ORANGE, "border points")
+    axes[1].set_title("Ours: borders in the paper's mode, batch", fontsize="medium")
 
 
-def draw_break_even(growth: Sequence[TrialRow], borders: Sequence[TrialRow], ax: "Axes") -> None:
+def _draw_times(
+    rows: Sequence[TimeRow], method: str, axes: "Sequence[Axes]", colour: str, what: str
+) -> None:
+    """Draw the paper's axes on the left, logarithmic ones on the right."""
+    single, batch = (shortest_times(rows, method, column) for column in TIME_COLUMNS)
+    _draw_time(single, axes[0], colour, what)
+    ends = [0.0, max(single.sizes)]
+    y = [single.line.intercept + single.line.slope * x for x in ends]
+    axes[0].plot(ends, y, label="straight line", **FITTED)
+    axes[0].xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    axes[0].set(xlim=(0, None), ylim=(0, None), ylabel="microseconds for a single test point")
+    numbers = f"slope {1e3 * single.line.slope:.3g} ns, intercept {single.line.intercept:.3g} µs"
+    axes[0].set_title(f"The paper's axes: single test point\n{numbers}", fontsize="medium")
+    _draw_time(batch, axes[1], colour, what)
+    x = np.geomspace(min(batch.sizes), max(batch.sizes), 50)
+    law = f"{batch.line.intercept:.2g} µs + {1e3 * batch.line.slope:.2g} ns · {what}"
+    axes[1].plot(x, batch.line.intercept + batch.line.slope * x, label=f"fit: {law}", **FITTED)
+    axes[1].set(xscale="log", yscale="log", ylabel="microseconds per row, batch of 2000")
+    for ax in axes:
+        ax.grid(alpha=0.25, linewidth=0.6)
+        ax.legend(loc="upper left", fontsize="small", framealpha=0.9)
+
+
+def draw_break_even(rows: Sequence[TimeRow], axes: "Sequence[Axes]") -> None:
     """Draw how many border points take as long as a number of support vectors."""
-    svm_sizes, svm_microseconds = svm_times(growth)
-    border_sizes, border_microseconds = border_times(borders)
-    svm, fast = fit_line(svm_sizes, svm_microseconds), fit_line(border_sizes, border_microseconds)
-    x = np.geomspace(MIN_SUPPORT, 10_000, 400)
-    y = (svm.intercept - fast.intercept + svm.slope * x) / fast.slope
-    limits = max(svm_sizes), max(border_sizes)
-    is_timed = (x <= limits[0]) & (y <= limits[1])
-    label = f"ours: about {svm.slope / fast.slope:.0f} points per support vector"
-    ax.plot(x, y, "--", color=BLUE, linewidth=1.5, label=f"{label} (dashed: extrapolated)")
-    ax.plot(x, np.where(is_timed, y, np.nan), color=BLUE, linewidth=3)
-    ax.plot(x, 3 * x, color="black", linewidth=1, linestyle=":", label="the paper's rule: 3")
-    ax.fill_between(x, x.min(), y, color=BLUE, alpha=0.1, label="borders are faster")
-    timed = [[x.min(), limits[0], limits[0]], [limits[1], limits[1], x.min()]]
-    words = f"timed: up to {limits[1]:.0f} points, {limits[0]:.0f} support vectors"
-    ax.plot(*timed, color=ORANGE, linewidth=1.5, linestyle="-.", label=words)
-    ax.set(xscale="log", yscale="log", xlabel="support vectors", ylabel="border points")
-    # Leaves space for the legend above the lines.
-    ax.set_ylim(x.min(), 100 * y.max())
-    _finish(ax, "Equal times, two features, two classes", loc="upper left")
+    for column, ax in zip(TIME_COLUMNS, axes, strict=True):
+        svm, borders = (shortest_times(rows, method, column) for method in ("svm", "borders"))
+        points = measured_break_even(svm, borders)
+        ax.plot(*zip(*points, strict=True), "o", color=BLUE, label="measured")
+        ax.set(xlabel="support vectors", ylabel="border points that take as long")
+        ax.grid(alpha=0.25, linewidth=0.6)
+    svm, borders = (shortest_times(rows, method, TIME_COLUMNS[0]) for method in ("svm", "borders"))
+    line = break_even_line(svm, borders)
+    ends = [0.0, max(svm.sizes)]
+    y = [line.intercept + line.slope * x for x in ends]
+    axes[0].plot(ends, y, label="from both straight lines, as in the paper", **FITTED)
+    axes[0].set(xlim=(0, None), ylim=(0, None))
+    axes[0].yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    numbers = f"slope {line.slope:.3g}, intercept {line.intercept:,.0f}"
+    axes[0].set_title(f"The paper's axes: single test point\n{numbers}", fontsize="medium")
+    shown = [point.n_support for point in points]
+    x = np.array([min(shown), max(shown)])
+    axes[1].plot(x, 3 * x, color="black", linestyle=":", label="the paper's rule: 3 points each")
+    axes[1].set(xscale="log", yscale="log")
+    axes[1].set_title("Ours: batch, range of both measurements", fontsize="medium")
+    for ax in axes:
+        ax.legend(loc="upper left", fontsize="small", framealpha=0.9)
+
+
+def draw_scaling(rows: Sequence[ScalingRow], axes: "Sequence[Axes]") -> None:
+    """Draw the numbers needed for good accuracy, and the exponents of the law."""
+    gamma = GAMMAS[0]
+    for dimension, colour in zip(SIDES, SCALING_COLOURS, strict=True):
+        needed = mean_needed(rows, dimension, gamma)
+        if needed:
+            label = f"{dimension} dimensions"
+            axes[0].plot(*zip(*needed, strict=True), "o-", color=colour, markersize=4, label=label)
+    axes[0].set(xscale="log", yscale="log", ylabel="border points needed")
+    axes[0].set_xlabel(f"training rows needed by the SVM (gamma = {gamma:g})")
+    _finish(axes[0], "Same accuracy near the border, larger and larger boxes", loc="upper left")
+    for value, colour, marker, shift in zip(GAMMAS, COLOURS, "os", (-0.05, 0.05), strict=False):
+        checks = [check for n in SIDES if (check := check_law(rows, n, value)) is not None]
+        x = [check.dimension + shift for check in checks]
+        errors = [MAX_ERRORS * standard_error(check.exponent) for check in checks]
+        style: dict[str, Any] = {"color": colour, "marker": marker, "linestyle": "none"}
+        means = [check.exponent.mean for check in checks]
+        axes[1].errorbar(x, means, errors, capsize=3, label=f"measured, gamma = {value:g}", **style)
+    dimensions = list(SIDES)
+    law = [(n - 1) / n for n in dimensions]
+    axes[1].plot(dimensions, law, color="black", linestyle=":", label="the paper: (D - 1)/D")
+    axes[1].set(xlabel="dimension D", ylabel="exponent", ylim=(0, None), xticks=dimensions)
+    _finish(axes[1], "Border points as a power of training rows, ± 2 s.e.", loc="upper left")
 
 
 def support_law(rows: Sequence[TrialRow]) -> PowerLaw:
     """Fit the power law of the number of support vectors."""
     n_support = by_setting([row for row in rows if row.n_train >= MIN_TRAINING], "n_support")
     return fit_power_law(list(n_support), [value.mean for value in n_support.values()])
-
-
-def svm_times(rows: Sequence[TrialRow]) -> tuple[list[float], list[float]]:
-    """Return support vectors, and microseconds per row."""
-    large = [row for row in rows if (row.n_support or 0) >= MIN_SUPPORT]
-    return _times(large, "n_support")
-
-
-def border_times(rows: Sequence[TrialRow]) -> tuple[list[float], list[float]]:
-    """Return border points, and microseconds per row."""
-    large = [row for row in rows if (row.n_borders or 0) >= MIN_BORDERS]
-    return _times(large, "n_borders")
-
-
-def _times(rows: Sequence[TrialRow], column: str) -> tuple[list[float], list[float]]:
-    """Return sizes and the shortest time per row over the trials, for each setting."""
-    sizes, times = [], []
-    for setting, size in by_setting(rows, column).items():
-        seconds = [row.test_seconds / row.n_test for row in rows if row.setting == setting]
-        sizes.append(size.mean)
-        times.append(1e6 * min(seconds))
-    return sizes, times
 
 
 def by_setting(rows: Sequence[TrialRow], column: str) -> dict[float, Spread]:
@@ -256,32 +288,10 @@ def fit_power_law(x: Sequence[float], y: Sequence[float]) -> PowerLaw:
     return PowerLaw(float(exponent), float(np.exp(logarithm)))
 
 
-def fit_line(x: Sequence[float], y: Sequence[float]) -> Line:
-    """Fit a straight line by least squares of the relative differences.
-
-    Otherwise the times of large models would determine the fit alone, and the intercept would be
-    noise.
-
-    Examples
-    --------
-    >>> line = fit_line([1, 2, 3], [5, 7, 9])
-    >>> round(line.slope, 6), round(line.intercept, 6)
-    (2.0, 3.0)
-    """
-    slope, intercept = np.polyfit(x, y, 1, w=1 / np.asarray(y, dtype=np.float64))
-    return Line(float(slope), float(intercept))
-
-
-def _draw_time(
-    x: list[float], y: list[float], line: Line, ax: "Axes", colour: str, what: str
-) -> None:
-    """Draw times and the line fitted to them."""
-    ax.plot(x, y, "o", color=colour, label="shortest of the trials")
-    ends = np.geomspace(min(x), max(x), 50)
-    law = f"{line.intercept:.3g} µs + {1e3 * line.slope:.3g} ns · {what}"
-    label = f"fit from {min(x):.0f} to {max(x):.0f}, not extrapolated: {law}"
-    ax.plot(ends, line.intercept + line.slope * ends, color="black", linewidth=1, label=label)
-    ax.set(xscale="log", yscale="log", xlabel=what, ylabel="microseconds per row, in a batch")
+def _draw_time(times: Times, ax: "Axes", colour: str, what: str) -> None:
+    """Draw times."""
+    ax.plot(*times, "o", color=colour, label="shortest of the trials")
+    ax.set(xlabel=what)
 
 
 def _draw_spread(values: dict[float, Spread], ax: "Axes", label: str, **style: Any) -> None:

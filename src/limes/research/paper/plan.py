@@ -84,10 +84,12 @@ def printed_verdict(dataset: str) -> str:
 SAMPLE_CLASSES = "sample_classes"
 SAMPLE_TRAIN, SAMPLE_TEST = 1000, 10_000
 EVERYTHING = (*DATASETS, SAMPLE_CLASSES)
-EXPERIMENTS = ("results", "subsampled", "borders", "training")
+EXPERIMENTS = ("results", "subsampled", "vectors", "borders", "training")
 RESULT_METHODS = ("linear", "svm", "svm-probability", "borders", "limes")
 AGF_METHODS = ("agf", "agf-borders", "agf-limes")
-ALL_METHODS = (*RESULT_METHODS, "subsampled", *AGF_METHODS)
+# SVMs with some of their support vectors left out, and SVMs trained on fewer rows instead.
+VECTOR_METHODS = ("kept-vectors", "rescaled-vectors", "fewer-rows")
+ALL_METHODS = (*RESULT_METHODS, "subsampled", *VECTOR_METHODS, *AGF_METHODS)
 # Methods that a sub-sampled SVM is matched with.
 MATCHED = ("borders", "limes")
 # The SVM on all training rows that predicts in the same way as the sub-sampled ones.
@@ -123,6 +125,16 @@ N_TRIALS = 10
 # where one takes minutes.
 N_LIMES_TRIALS = 3
 N_SLOW_TRIALS = 1
+# Fractions of the support vectors, or of the training rows, that each method keeps, and how many
+# trials there are where training takes seconds and where it takes minutes.
+KEPT_FRACTIONS = {
+    "kept-vectors": (0.9, 0.75, 0.5, 0.25, 0.1),
+    "rescaled-vectors": (0.5,),
+    "fewer-rows": (0.5, 0.1),
+}
+N_VECTOR_TRIALS = 5
+N_SLOW_VECTOR_TRIALS = 3
+SLOW_DATASETS = ("mnist", "humidity", "codrna")
 # Figures of the sample classes, with numbers of border points or training rows.
 FIGURE_TRIALS = 20
 FIGURE_METHODS = {"borders": ("borders", "true-borders"), "training": ("svm",)}
@@ -235,6 +247,19 @@ class TrialRow:
 
 
 @dataclass(frozen=True)
+class FigurePoint:
+    """A point in the plane of the sample classes.
+
+    Its kind is "class 1" or "class 2" for a row, "support vector", "true border" for a point of
+    the border from the class definitions, or "SVM border".
+    """
+
+    kind: str
+    x: float
+    y: float
+
+
+@dataclass(frozen=True)
 class Step:
     """Trials that belong together."""
 
@@ -270,6 +295,8 @@ def make_plan(
         elif "subsampled" in experiments and "subsampled" in chosen:
             matched = [method for method in MATCHED if method in chosen]
             steps.append(_match_step(name, matched, max_trials))
+        if "vectors" in experiments and name != SAMPLE_CLASSES:
+            steps += _vectors_steps(name, chosen, max_trials)
     return steps
 
 
@@ -341,6 +368,20 @@ def _figure_step(experiment: str, is_quick: bool) -> Step:
         for method in FIGURE_METHODS[experiment]
     ]
     return Step(f"sample classes, {experiment}", lambda rows: trials, SECONDS[SAMPLE_CLASSES] // 2)
+
+
+def _vectors_steps(dataset: str, methods: Sequence[str], max_trials: int) -> list[Step]:
+    """Plan the trials of SVMs with fewer support vectors, none if no such method is chosen."""
+    n_trials = N_SLOW_VECTOR_TRIALS if dataset in SLOW_DATASETS else N_VECTOR_TRIALS
+    trials = [
+        _make_trial("vectors", dataset, method, fraction, seed)
+        for seed in range(min(max_trials, n_trials))
+        for method, fractions in KEPT_FRACTIONS.items()
+        if method in methods
+        for fraction in fractions
+    ]
+    title = f"fewer support vectors of {dataset}"
+    return [Step(title, lambda rows: trials, SECONDS[dataset] // 4)] if trials else []
 
 
 def _match_step(dataset: str, matched: Sequence[str], max_trials: int) -> Step:

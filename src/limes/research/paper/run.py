@@ -21,12 +21,12 @@ from limes.datasets import SampleClassesClassifier, list_datasets, parameters, s
 from limes.libsvm.training import liblinear_classifier
 from limes.plotting import border_points
 from limes.research.bench.methods import svc
-from limes.research.paper.figures import FigurePoint
 from limes.research.paper.plan import (
     SAMPLE_CLASSES,
     SAMPLE_TEST,
     SAMPLE_TRAIN,
     UNFINISHED,
+    FigurePoint,
     Step,
     Trial,
     TrialRow,
@@ -222,13 +222,30 @@ def subsampled(problem: PaperProblem, trial: Trial) -> MethodResult:
     It predicts by its probabilities: on few rows of uneven classes that is far better. LIBSVM's
     votes are timed, which are less work.
     """
-    fraction = trial.setting
-    assert fraction is not None
-    how = "power" if problem.name in UNEVEN else "proportional"
-    row_index = subsample_rows(problem.y_train, fraction, method=how, random_state=trial.seed)
+    row_index = _fewer_rows(problem, trial)
     trained = train_svm(problem, row_index)
     labels = label_by_probability(trained.model, problem, row_index, seed=trial.seed)
     return replace(_svm_result(problem, trained, len(row_index)), labels=labels)
+
+
+def kept_vectors(problem: PaperProblem, trial: Trial) -> MethodResult:
+    """Leave support vectors out of the trained SVM, and keep the coefficients of the others."""
+    return _kept_vectors(problem, trial, factor=1.0)
+
+
+def rescaled_vectors(problem: PaperProblem, trial: Trial) -> MethodResult:
+    """Do the same, and divide the coefficients by the fraction kept.
+
+    So the expected decision value of a row over all choices is that of the SVM.
+    """
+    assert trial.setting is not None
+    return _kept_vectors(problem, trial, factor=1.0 / trial.setting)
+
+
+def fewer_rows(problem: PaperProblem, trial: Trial) -> MethodResult:
+    """Train an SVM on a fraction of the rows, the trial's setting; it predicts by votes."""
+    row_index = _fewer_rows(problem, trial)
+    return _svm_result(problem, train_svm(problem, row_index), len(row_index))
 
 
 def borders(problem: PaperProblem, trial: Trial) -> MethodResult:
@@ -278,11 +295,44 @@ METHODS: dict[str, Method] = {
     "borders": borders,
     "limes": limes,
     "subsampled": subsampled,
+    "kept-vectors": kept_vectors,
+    "rescaled-vectors": rescaled_vectors,
+    "fewer-rows": fewer_rows,
     "true-borders": true_borders,
     "agf": agf,
     "agf-borders": agf_borders,
     "agf-limes": agf_limes,
 }
+
+
+def _fewer_rows(problem: PaperProblem, trial: Trial) -> NDArray[np.intp]:
+    """Choose a fraction of the training rows, the trial's setting."""
+    assert trial.setting is not None
+    how = "power" if problem.name in UNEVEN else "proportional"
+    return subsample_rows(problem.y_train, trial.setting, method=how, random_state=trial.seed)
+
+
+def _kept_vectors(problem: PaperProblem, trial: Trial, *, factor: float) -> MethodResult:
+    """Return the SVM with a fraction of its support vectors, chosen at random in each class."""
+    assert trial.setting is not None
+    model = problem.svm.model
+    svm = svm_from_sklearn(model)
+    class_index = np.repeat(np.arange(svm.n_classes), svm.n_support)
+    kept = subsample_rows(class_index, trial.setting, random_state=trial.seed)
+    fewer = replace(
+        svm,
+        vectors=svm.vectors[kept],
+        dual_coef=factor * svm.dual_coef[:, kept],
+        n_support=np.bincount(class_index[kept], minlength=svm.n_classes),
+    )
+    return MethodResult(
+        lambda X: model.classes_[fewer.predict_index(X)],
+        problem.test_rows(np.float64),
+        problem.svm.seconds,
+        len(problem.y_train),
+        source_labels=problem.svm.labels,
+        n_support=len(kept),
+    )
 
 
 def _svm_result(problem: PaperProblem, trained: TrainedSource, n_train: int) -> MethodResult:
