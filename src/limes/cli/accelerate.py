@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from limes.cli.info import describe_agreement, facts_text
-from limes.cli.main import add_command, add_output, add_rows, add_threads, row_options
+from limes.cli.main import add_command, add_output, add_rows, add_scaling, add_threads, row_options
 from limes.cli.terminal import Progress, show, table
 
 # Values of --fallback as `limes.accelerate` takes them.
@@ -96,6 +96,7 @@ def add_parser(commands: Any) -> None:
         example="limes accelerate sat.model sat.svm -o sat.limes\n"
         "limes accelerate sat.model sat.svm -o sat.limes --min-agreement 0.999\n"
         "limes accelerate sat.model scene.tif -o sat.limes --nodata 0\n"
+        "limes accelerate sat.model sat.svm --range sat.range -o sat.limes\n"
         "limes accelerate sat.model --scheme exact -o sat.limes",
     )
     parser.add_argument("model", metavar="MODEL", type=Path, help="trained classifier")
@@ -111,6 +112,7 @@ def add_parser(commands: Any) -> None:
         metavar="VALUES",
         help="value of invalid pixels where ROWS is a raster; default: that of the file",
     )
+    add_scaling(parser)
     parser.add_argument(
         "--no-training-rows",
         action="store_true",
@@ -176,7 +178,7 @@ def _read(args: argparse.Namespace) -> tuple[Any, Any, Any, tuple[str, ...] | No
     from limes.cli.models import open_model
     from limes.files import read_rows
 
-    source = open_model(args.model, n_features=args.features)
+    source = open_model(args.model, n_features=args.features, scaling=args.scaling)
     if source.kind == "borders":
         raise ValueError(f"{source.path}: expected a slow classifier, found a fast one.")
     if args.rows is None:
@@ -188,7 +190,10 @@ def _read(args: argparse.Namespace) -> tuple[Any, Any, Any, tuple[str, ...] | No
     n_features = source.n_features_of_text(args.features)
     with Progress(f"reading {args.rows}"):
         X, y, names = read_rows(
-            args.rows, row_options(args, n_features=n_features, expected=source.names)
+            args.rows,
+            row_options(
+                args, n_features=n_features, first_index=source.first_index, expected=source.names
+            ),
         )
     source, X = source.align(X, args.rows)
     return source, X, _labels_of_source(y, source.classes), names or source.names

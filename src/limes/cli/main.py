@@ -36,6 +36,8 @@ COMMANDS = (
     "paper",
     "demo",
 )
+# Commands of `svm_programs`, which parse their own arguments as LIBSVM does.
+LIBSVM_PROGRAMS = ("svm-scale", "svm-train", "svm-predict")
 # Exceptions for wrong files or arguments, and for too little memory.
 USER_ERRORS = (ValueError, TypeError, OSError, ImportError, OverflowError, MemoryError)
 # Longer messages are shortened: they quote a file of the wrong format.
@@ -47,9 +49,13 @@ OUTPUTS = ("output", "html", "proba", "confidence", "train", "test")
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status."""
-    args = _parse(_expand_class_weights(sys.argv[1:] if argv is None else argv))
+    words = sys.argv[1:] if argv is None else argv
+    is_program = words[:1] and words[0] in LIBSVM_PROGRAMS
+    args = None if is_program else _parse(_expand_class_weights(words))
     try:
         with _command_context():
+            if args is None:
+                return _run_libsvm_program(words)
             _refuse_inputs_as_outputs(args)
             return int(args.run(args) or 0)
     except BrokenPipeError:
@@ -68,6 +74,11 @@ def main(argv: Sequence[str] | None = None) -> int:
             "LIMES_DEBUG=1 for a traceback)",
             1,
         )
+
+
+def _run_libsvm_program(words: Sequence[str]) -> int:
+    """Run one of LIBSVM's programs."""
+    return int(import_module("limes.cli.svm_programs").run_program(words[0], words[1:]))
 
 
 def _refuse_inputs_as_outputs(args: argparse.Namespace) -> None:
@@ -113,6 +124,7 @@ def make_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for name in COMMANDS:
         import_module(f"limes.cli.{name}").add_parser(commands)
+    import_module("limes.cli.svm_programs").add_parser(commands)
     return parser
 
 
@@ -301,6 +313,26 @@ def row_options(args: argparse.Namespace, **more: Any) -> "RowOptions":
 def add_output(parser: Any, *, help: str, required: bool = True) -> None:  # noqa: A002
     """Add the output file."""
     parser.add_argument("-o", "--output", metavar="OUT", type=Path, required=required, help=help)
+
+
+def add_scaling(parser: Any, *, model: str = "MODEL") -> None:
+    """Add the file with the scaling that belongs to a LIBSVM model."""
+    group = parser.add_mutually_exclusive_group()
+    group.add_argument(
+        "--range",
+        dest="scaling",
+        metavar="FILE",
+        type=Path,
+        help=f"scaling of {model}, a LIBSVM model: the file of svm-scale -s, or the scale file of "
+        "R's write.svm; ROWS are then raw",
+    )
+    group.add_argument(
+        "--imstat",
+        dest="scaling",
+        metavar="FILE",
+        type=Path,
+        help=f"the same for {model} of Orfeo ToolBox: its statistics in XML",
+    )
 
 
 def add_threads(parser: Any) -> None:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from limes.files.streams import FORMATS, recognise_file
-from limes.libsvm import LibsvmClassifier, read_libsvm_model
+from limes.libsvm import read_libsvm_model
 from limes.model.file_layout import MAGIC
 from limes.saved_source import is_source, read_source
 
@@ -28,11 +28,23 @@ class OpenModel:
     model: Any
     # Names of the features, if it was trained on a table.
     names: tuple[str, ...] | None = None
+    # File of the scaling of its rows.
+    scaling: Path | None = None
 
     @property
     def classes(self) -> NDArray[Any]:
         """The labels, sorted."""
         return self.model.classes_
+
+    @property
+    def label_order(self) -> NDArray[Any]:
+        """The labels in the order of the file."""
+        return _last_step(self.model).labels if self.kind == "libsvm" else self.classes
+
+    @property
+    def first_index(self) -> int | None:
+        """Number of the first feature in LIBSVM text; None if the model does not say."""
+        return _last_step(self.model).first_index if self.kind == "libsvm" else None
 
     @property
     def n_features(self) -> int:
@@ -62,7 +74,7 @@ class OpenModel:
         """Return the model and the rows with the same number of features."""
         model, n_given = self, X.shape[1]
         if n_given > self.n_features and self.kind == "libsvm":
-            model = open_model(self.path, n_features=n_given)
+            model = open_model(self.path, n_features=n_given, scaling=self.scaling)
         if sparse.issparse(X) and n_given < model.n_features:
             X.resize(X.shape[0], model.n_features)
         if X.shape[1] != model.n_features:
@@ -79,8 +91,24 @@ class OpenModel:
             self.model.set_params(n_jobs=n_jobs)
 
 
-def open_model(path: Path, *, n_features: int | None = None) -> OpenModel:
-    """Read a model file of any kind, recognised by its first bytes."""
+def open_model(
+    path: Path, *, n_features: int | None = None, scaling: Path | None = None
+) -> OpenModel:
+    """Read a model file of any kind, recognised by its first bytes.
+
+    `scaling` is a file of svm-scale, R's write.svm or Orfeo ToolBox, for a LIBSVM model.
+    """
+    opened = _open_model(path, n_features, scaling)
+    if scaling is not None and opened.scaling is None:
+        raise ValueError(
+            f"{scaling}: expected the scaling of a LIBSVM model, got one for {path}, which is "
+            "another kind of model."
+        )
+    return opened
+
+
+def _open_model(path: Path, n_features: int | None, scaling: Path | None) -> OpenModel:
+    """Read a model file of any kind."""
     with path.open("rb") as stream:
         preamble = stream.read(PREAMBLE_BYTES)
     if preamble.startswith(MAGIC):
@@ -88,7 +116,8 @@ def open_model(path: Path, *, n_features: int | None = None) -> OpenModel:
     if preamble.split(maxsplit=1)[:1] in ([word] for word in LIBAGF_TYPES):
         return _open_libagf(path)
     if preamble.lstrip().startswith((b"svm_type", b"kernel_type")):
-        return OpenModel(path, "libsvm", _read_libsvm(path, n_features))
+        model = read_libsvm_model(path, n_features=n_features, range=scaling, widen=True)
+        return OpenModel(path, "libsvm", model, scaling=scaling)
     content = recognise_file(path)
     if content is not None:
         remedy = "" if content.name in ("TIFF", *FORMATS) else f": {content.remedy}"
@@ -120,9 +149,6 @@ def _open_libagf(path: Path) -> OpenModel:
     return OpenModel(path, "borders", read_libagf_model(path))
 
 
-def _read_libsvm(path: Path, n_features: int | None) -> LibsvmClassifier:
-    """Read a LIBSVM model, with at least so many features."""
-    model = read_libsvm_model(path)
-    if n_features is None or n_features <= model.n_features_in_:
-        return model
-    return read_libsvm_model(path, n_features=n_features)
+def _last_step(model: Any) -> Any:
+    """Return the classifier of a pipeline."""
+    return model[-1] if hasattr(model, "steps") else model

@@ -9,7 +9,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from limes.cli.main import add_command, add_output, add_rows, add_threads, row_options
+from limes.cli.main import add_command, add_output, add_rows, add_scaling, add_threads, row_options
 from limes.cli.terminal import Progress, show
 
 if TYPE_CHECKING:
@@ -52,6 +52,7 @@ def add_parser(commands: Any) -> None:
         action="store_true",
         help="predict all files of a folder; default: those whose outputs are not complete",
     )
+    add_scaling(parser)
     add_threads(parser)
     parser.set_defaults(run=run)
 
@@ -60,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
     """Predict and write, one batch at a time."""
     from limes.cli.models import open_model
 
-    model = open_model(args.model, n_features=args.features)
+    model = open_model(args.model, n_features=args.features, scaling=args.scaling)
     model.use_threads(args.jobs)
     if args.proba and not model.has_probabilities:
         remedy = (
@@ -72,6 +73,7 @@ def run(args: argparse.Namespace) -> int:
     options = row_options(
         args,
         n_features=model.n_features_of_text(args.features),
+        first_index=model.first_index,
         expected=model.names,
         keep=args.keep,
     )
@@ -96,7 +98,7 @@ def _predict_to(
     _check_keep(args, find_input_format(path, args.format), find_format(output, args.to))
     with (
         open_rows(path, options) as rows,
-        create_predictions(output, classes=model.classes.tolist(), kind=args.to) as writer,
+        create_predictions(output, classes=model.label_order.tolist(), kind=args.to) as writer,
         Progress("predicting", rows.n_rows) as progress,
     ):
         return predict_file(model, rows, writer=writer, progress=progress, with_proba=args.proba)
@@ -131,6 +133,8 @@ def _predict_folder(args: argparse.Namespace, model: "OpenModel", options: Any) 
     names = ("format", "label", "columns", "features", "part", "delimiter", "header", "to")
     stated = {name: getattr(args, name) for name in (*names, "proba", "keep")}
     facts = {"model": hash_file(args.model), "options": stated}
+    if args.scaling is not None:
+        facts["scaling"] = hash_file(args.scaling)
     outcome = run_tasks(
         tasks, args.output, facts, inputs=[args.model], n_jobs=n_jobs, overwrite=args.overwrite
     )
@@ -180,11 +184,17 @@ def predict_file(
 
 
 def predict_rows(model: "OpenModel", X: Any, *, with_proba: bool) -> tuple[Any, Any]:
-    """Return labels and None, or the labels with the largest probabilities and these."""
+    """Return labels and None, or the labels with the largest probabilities and these.
+
+    Probabilities have the order of the model's own labels.
+    """
+    import numpy as np
+
     if not with_proba:
         return model.model.predict(X), None
-    probabilities = model.model.predict_proba(X)
-    return model.classes[probabilities.argmax(axis=1)], probabilities
+    labels = model.label_order
+    probabilities = model.model.predict_proba(X)[:, np.searchsorted(model.classes, labels)]
+    return labels[probabilities.argmax(axis=1)], probabilities
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from limes.cli.main import add_command, add_rows, add_threads, row_options
+from limes.cli.main import add_command, add_rows, add_scaling, add_threads, row_options
 from limes.cli.terminal import Progress, show, table
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ def add_parser(commands: Any) -> None:
     add_rows(parser, help="file of rows with labels")
     parser.add_argument("--source", metavar="MODEL", type=Path, help="the replaced classifier")
     parser.add_argument("--html", metavar="PAGE", type=Path, help="page to write")
+    add_scaling(parser, model="the source")
     add_threads(parser)
     parser.set_defaults(run=run)
 
@@ -49,10 +50,14 @@ def run(args: argparse.Namespace) -> int:
     from limes.cli.models import open_model
 
     paths = [args.model] if args.source is None else [args.model, args.source]
-    models = [open_model(path, n_features=args.features) for path in paths]
+    models = [open_model(path, n_features=args.features) for path in paths[:-1]]
+    models.append(open_model(paths[-1], n_features=args.features, scaling=args.scaling))
     models[0].use_threads(args.jobs)
     options = row_options(
-        args, n_features=models[0].n_features_of_text(args.features), expected=models[0].names
+        args,
+        n_features=models[0].n_features_of_text(args.features),
+        first_index=models[0].first_index,
+        expected=models[0].names,
     )
     scored = score_file(models, args.rows, options)
     if args.html is not None:

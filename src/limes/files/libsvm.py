@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BytesIO
+from itertools import pairwise
 from pathlib import Path
 from typing import IO, Any, NamedTuple, NoReturn
 
@@ -26,27 +27,48 @@ QUERY = re.compile(rb"(?<=[ \t])qid:\d+")
 # Possessive quantifiers: there is no backtracking, so text that is no number fails in linear time.
 NUMBER = rb"[-+]?(?:\d++\.?+\d*+|\.\d++)(?:[eE][-+]?\d{1,5}+)?+"
 LABEL = re.compile(NUMBER)
+ZERO = re.compile(rb"\S+\s+(?:qid:\d+\s+)?0+:")
 PAIR = re.compile(rb"(\d{1,18}):(" + NUMBER + rb")")
 
 
 @contextmanager
-def open_libsvm(path: Path, n_features: int | None) -> Iterator[Iterator[Batch]]:
-    """Open LIBSVM text and yield its batches."""
+def open_libsvm(
+    path: Path, n_features: int | None, first_index: int | None = None
+) -> Iterator[Iterator[Batch]]:
+    """Open LIBSVM text and yield its batches.
+
+    `first_index` is the number of the first feature; None means 0 if the first batch has an index
+    0, as GRASS GIS writes it, else 1.
+    """
     with open_input(path) as stream:
-        yield _read_batches(stream, str(path), n_features)
+        yield _read_batches(stream, str(path), n_features, first_index)
 
 
-def _read_batches(stream: IO[bytes], name: str, n_features: int | None) -> Iterator[Batch]:
+def _read_batches(
+    stream: IO[bytes], name: str, n_features: int | None, first_index: int | None
+) -> Iterator[Batch]:
     """Yield the batches of a text."""
     first_line = 1
     for text in _read_chunks(stream, name):
         lines = parse_lines(text, name=name, first_line=first_line)
+        if first_index is None and len(lines.labels):
+            first_index = min(1, int(lines.features.min(initial=1)))
+        lines = lines._replace(features=lines.features + 1 - (first_index or 0))
+        if len(lines.features) and not lines.features.min():
+            _raise_index_zero(text, lines, name=name, first_line=first_line)
         if n_features is not None and lines.n_features > n_features:
             _raise_too_wide(text, lines, name=name, first_line=first_line, n_features=n_features)
         if len(lines.labels):
             width = lines.n_features if n_features is None else n_features
             yield Batch(lines.rows(width), lines.labels)
         first_line += text.count(b"\n")
+
+
+def begins_with_zero(path: Path) -> bool:
+    """Return whether a row in the first batch of LIBSVM text has a feature 0."""
+    with open_input(path) as stream:
+        text = next(_read_chunks(stream, str(path)), b"")
+    return any(ZERO.match(line.strip()) for line in text.split(b"\n"))
 
 
 def _read_chunks(stream: IO[bytes], name: str) -> Iterator[bytes]:
@@ -77,7 +99,7 @@ class Lines(NamedTuple):
     values: NDArray[np.float64]
 
     def rows(self, n_features: int) -> csr_matrix:
-        """Return the rows as a sparse matrix; in the text features are numbered from 1."""
+        """Return the rows as a sparse matrix, if features are numbered from 1."""
         starts = np.concatenate([[0], np.cumsum(self.counts)])
         shape = (len(self.labels), n_features)
         return csr_matrix((self.values, self.features - 1, starts), shape=shape)
@@ -170,7 +192,7 @@ def _parse_by_scikit_learn(text: bytes) -> Lines:
 
 
 def _is_valid(lines: Lines) -> bool:
-    """Return whether numbers are finite and features rise from 1 to at most `MAX_FEATURES`."""
+    """Return whether numbers are finite and features rise to at most `MAX_FEATURES`."""
     if not (np.isfinite(lines.labels).all() and np.isfinite(lines.values).all()):
         return False
     if not len(lines.features):
@@ -179,7 +201,7 @@ def _is_valid(lines: Lines) -> bool:
     starts = np.cumsum(lines.counts)[:-1]
     is_rising[starts[(starts > 0) & (starts < len(lines.features))] - 1] = True
     low, high = lines.features.min(), lines.features.max()
-    return bool(is_rising.all() and low >= 1 and high <= MAX_FEATURES)
+    return bool(is_rising.all() and low >= 0 and high <= MAX_FEATURES)
 
 
 def _raise_invalid_line(text: bytes, name: str, first_line: int) -> NoReturn:
@@ -209,14 +231,29 @@ def _unmet_expectation(words: list[bytes]) -> str:
     if not all(pairs):
         return "index:value pairs after the label"
     features = [int(pair[1]) for pair in pairs if pair]
-    if any(right <= left for left, right in zip([0, *features], features, strict=False)):
-        return "feature indices from 1, each above the one before"
+    if any(right <= left for left, right in pairwise(features)):
+        return "feature indices, each above the one before"
     if features and features[-1] > MAX_FEATURES:
         return f"features up to {MAX_FEATURES}"
     numbers = [words[0], *(pair[2] for pair in pairs if pair)]
     if not np.isfinite([float(number) for number in numbers]).all():
         return "finite numbers"
     return ""
+
+
+def _raise_index_zero(text: bytes, lines: Lines, *, name: str, first_line: int) -> NoReturn:
+    """Raise an error that names the first line with an index 0 in a file that begins with 1."""
+    place = _line_offset(text, lines, int(np.argmin(lines.features)))
+    raise ValueError(
+        f"{name}, line {first_line + place}: expected feature indices from 1, as before, found 0: "
+        "number the features of all files from 0 or all from 1."
+    )
+
+
+def _line_offset(text: bytes, lines: Lines, place: int) -> int:
+    """Return the number of the line, from 0, of a value."""
+    row = int(np.searchsorted(np.cumsum(lines.counts), place, side="right"))
+    return [offset for offset, line in enumerate(text.split(b"\n")) if _has_content(line)][row]
 
 
 def _raise_too_wide(

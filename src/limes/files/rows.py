@@ -47,6 +47,9 @@ class RowOptions:
         names, by position in one without.
     n_features : int or None, default=None
         Number of features in LIBSVM text, which stores only those that are not zero.
+    first_index : {0, 1} or None, default=None
+        Number of the first feature in LIBSVM text. None means 0 if a row among the first has a
+        feature 0, else 1.
     part : str or None, default=None
         Part of a ``.npz`` file with ``X_train``, ``X_test`` and so on: the text after ``X_``.
     delimiter : str or None, default=None
@@ -62,6 +65,7 @@ class RowOptions:
     columns: tuple[str, ...] | None = None
     expected: tuple[str, ...] | None = None
     n_features: int | None = None
+    first_index: int | None = None
     part: str | None = None
     delimiter: str | None = None
     header: str = "auto"
@@ -146,7 +150,7 @@ def _open_libsvm(path: Path, options: RowOptions, stack: ExitStack) -> RowFile:
     """Open LIBSVM text."""
     from limes.files.libsvm import open_libsvm
 
-    batches = stack.enter_context(open_libsvm(path, options.n_features))
+    batches = stack.enter_context(open_libsvm(path, options.n_features, options.first_index))
     return RowFile(path, "libsvm", None, options.n_features, None, batches)
 
 

@@ -46,6 +46,8 @@ class LibsvmClassifier(ClassifierMixin, BaseEstimator):
         How the SVM was trained; only written files depend on it.
     sigmoids : ndarray of shape (2, n_pairs), default=None
         LIBSVM's ``probA`` and ``probB``; None for a model without probabilities.
+    first_index : {0, 1}, default=1
+        Number of the first feature in files. LIBSVM's begin with 1, some programs' with 0.
 
     Attributes
     ----------
@@ -72,11 +74,13 @@ class LibsvmClassifier(ClassifierMixin, BaseEstimator):
         *,
         svm_type: str = "c_svc",
         sigmoids: Array | None = None,
+        first_index: int = 1,
     ) -> None:
         self.svm = svm
         self.labels = labels
         self.svm_type = svm_type
         self.sigmoids = sigmoids
+        self.first_index = first_index
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Return the model unchanged: LIBSVM has fitted it.

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.pipeline import Pipeline
 from sklearn.svm import SVC, NuSVC
 from sklearn.utils.validation import check_is_fitted
 
@@ -17,6 +18,7 @@ from limes.atomic import atomic_write
 from limes.files.batches import as_int32_labels
 from limes.files.streams import NumberedLines
 from limes.libsvm.classifier import LibsvmClassifier
+from limes.libsvm.scaling import read_scaling
 from limes.model.svm import Kernel, TrainedSvm
 from limes.sources.svm import svm_from_sklearn
 
@@ -30,6 +32,7 @@ MAX_BYTES = 1 << 30
 NUMBER = rb"[-+.\deE]{1,100}"
 WHOLE = rb"-?\d{1,18}"
 SVM_TYPES = ("c_svc", "nu_svc")
+REGRESSIONS = ("epsilon_svr", "nu_svr")
 # LIBSVM's name of each kernel: our name, and the constants that the file must have.
 KERNELS = {
     "linear": ("linear", ()),
@@ -44,8 +47,13 @@ FLOAT_KEYS = ("gamma", "coef0", "rho", "probA", "probB", "prob_density_marks")
 
 
 def read_libsvm_model(
-    path: str | os.PathLike[str], *, n_features: int | None = None, max_bytes: int | None = None
-) -> LibsvmClassifier:
+    path: str | os.PathLike[str],
+    *,
+    n_features: int | None = None,
+    max_bytes: int | None = None,
+    range: str | os.PathLike[str] | None = None,  # noqa: A002
+    widen: bool = False,
+) -> Any:
     """Read a model file that ``svm-train`` wrote.
 
     Parameters
@@ -58,11 +66,17 @@ def read_libsvm_model(
     max_bytes : int, default=None
         Largest array of support vectors to allow: a short file can contain a very high feature
         index. None allows a gigabyte, and less for a file of a few bytes.
+    range : path-like, default=None
+        File with the scaling of the features, which becomes part of the model, so that it takes raw
+        rows: written by ``svm-scale -s``, by ``write.svm`` of R's e1071, or by Orfeo ToolBox
+        (image statistics in XML).
+    widen : bool, default=False
+        Whether ``n_features`` may be less than the file has: then the larger number counts.
 
     Returns
     -------
-    LibsvmClassifier
-        The fitted classifier.
+    LibsvmClassifier or Pipeline
+        The fitted classifier; with ``range`` a pipeline of the scaling and the classifier.
 
     Examples
     --------
@@ -90,14 +104,30 @@ def read_libsvm_model(
         lines = NumberedLines(stream, os.fspath(path), needs_newline=True)
         header = _read_header(lines)
         table = _read_table(lines, header, max_bytes)
+    # LIBSVM numbers features from 1; GRASS GIS and others write models that begin with 0.
+    first_index = 0 if (table.features == 0).any() else 1
+    scaling = None if range is None else read_scaling(range)
+    if scaling is not None or widen:
+        widths = [_highest(table, first_index), n_features or 0]
+        n_features = max(*widths, 0 if scaling is None else scaling.width(first_index)) or None
     svm = TrainedSvm(
         kernel=header.kernel,
-        vectors=_dense_vectors(table, lines.name, n_features, max_bytes),
+        vectors=_dense_vectors(table, lines.name, n_features, max_bytes, first_index),
         dual_coef=table.coefs.T,
         intercepts=-header.rho,
         n_support=header.nr_sv,
     )
-    return LibsvmClassifier(svm, header.labels, svm_type=header.svm_type, sigmoids=header.sigmoids)
+    model = LibsvmClassifier(
+        svm,
+        header.labels,
+        svm_type=header.svm_type,
+        sigmoids=header.sigmoids,
+        first_index=first_index,
+    )
+    if scaling is None or range is None:
+        return model
+    step = scaling.for_features(svm.n_features, first_index, os.fspath(range))
+    return Pipeline([("scale", step), ("model", model)])
 
 
 def _allowed_bytes(n_bytes: int) -> int:
@@ -153,6 +183,11 @@ def _read_header(lines: NumberedLines) -> _Header:
     fields = _read_fields(lines)
     (svm_type,) = fields.take("svm_type")
     if svm_type not in SVM_TYPES:
+        if svm_type in REGRESSIONS:
+            raise ValueError(
+                f"{lines.name}: expected a classifier, found the regression model {svm_type!r}: "
+                "limes replaces classifiers only."
+            )
         raise fields.error("svm_type", "a classifier, svm_type c_svc or nu_svc", svm_type)
     (n_classes,) = fields.take("nr_class")
     if n_classes < 2:
@@ -249,16 +284,21 @@ def _vector_pattern(n_coefs: int) -> re.Pattern[bytes]:
 
 
 def _check_features(features: list[float], lines: NumberedLines) -> None:
-    """Check that the feature indices of a vector start from 1 and rise, as LIBSVM requires."""
-    if features and (features[0] < 1 or any(map(ge, features, features[1:]))):
-        raise lines.error("feature indices from 1, each above the one before")
+    """Check that the feature indices of a vector rise, as LIBSVM requires."""
+    if any(map(ge, features, features[1:])):
+        raise lines.error("feature indices, each above the one before")
+
+
+def _highest(table: _Table, first_index: int) -> int:
+    """Return the number of features up to the highest of any vector."""
+    return int(table.features.max(initial=first_index - 1)) - first_index + 1
 
 
 def _dense_vectors(
-    table: _Table, name: str, n_features: int | None, max_bytes: int
+    table: _Table, name: str, n_features: int | None, max_bytes: int, first_index: int
 ) -> NDArray[np.float64]:
     """Return the support vectors as a dense array, if it is not too large."""
-    highest = int(table.features.max(initial=0.0))
+    highest = _highest(table, first_index)
     if n_features is not None and n_features < highest:
         raise ValueError(f"{name}: n_features must be {highest} or more, got {n_features!r}.")
     width = highest if n_features is None else n_features
@@ -272,7 +312,7 @@ def _dense_vectors(
         )
     vectors = np.zeros((len(table.counts), width))
     rows = np.repeat(np.arange(len(vectors)), table.counts)
-    vectors[rows, table.features.astype(np.int64) - 1] = table.values
+    vectors[rows, table.features.astype(np.int64) - first_index] = table.values
     return vectors
 
 
@@ -330,7 +370,7 @@ def _model_lines(model: LibsvmClassifier) -> Iterator[str]:
     yield f"nr_sv {_join(svm.n_support)}\nSV\n"
     for coefs, vector in zip(svm.dual_coef.T, svm.vectors, strict=True):
         places = np.flatnonzero(vector)
-        pairs = zip((places + 1).tolist(), vector[places].tolist(), strict=True)
+        pairs = zip((places + model.first_index).tolist(), vector[places].tolist(), strict=True)
         # LIBSVM ends each line with a space, and its reader expects one after the coefficients.
         yield " ".join([_join(coefs), *(f"{place}:{value!r}" for place, value in pairs), "\n"])
 
