@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import rasterio
 from numpy.testing import assert_array_equal
+from rasterio.shutil import copy as copy_raster
 from sklearn.svm import SVC
 
 from limes import load
@@ -128,7 +129,7 @@ class TestFolder:
             for k in range(4):
                 write_tif(folder / f"x_B{k}.tif", pixels[k : k + 1])
         words = ["map", scene / "m.limes", scene / "scenes", "-o", scene / "maps"]
-        words += ["--bands", "*_B0.tif,*_B1.tif,*_B2.tif,*_B3.tif"]
+        words += ["--bands", "*_B0.tif, *_B1.tif,*_B2.tif,*_B3.tif"]
         assert "2 files written" in output_of(capsys, *words)
         assert_array_equal(read(scene / "maps" / "two.tif"), labels)
         (scene / "scenes" / "two" / "x_B1.tif").unlink()
@@ -151,6 +152,22 @@ class TestFolder:
         words = [*map(str, scenes), "--jobs", "1"]
         run(*words)
         killed_at_random(words, scene / "maps", 20)
+
+    def test_a_change_behind_a_virtual_raster_is_seen(self, scene, pixels, labels, capsys):  # noqa: F811
+        (scene / "scenes").mkdir()
+        copy_raster(scene / "scene.tif", scene / "inner.vrt", driver="VRT")
+        copy_raster(scene / "inner.vrt", scene / "scenes" / "s.vrt", driver="VRT")
+        words = ["map", scene / "m.limes", scene / "scenes", "-o", scene / "maps"]
+        assert "1 files written" in output_of(capsys, *words)
+        assert "1 were complete already" in output_of(capsys, *words)
+        write_tif(scene / "scene.tif", np.roll(pixels, 1, axis=2))
+        assert "1 files written" in output_of(capsys, *words)
+        assert_array_equal(read(scene / "maps" / "s.tif"), np.roll(labels, 1, axis=1))
+
+    def test_many_maps_are_not_checked(self, scene, scenes, capsys):
+        words = [*scenes, "--check", scene / "m.limes"]
+        assert "--check compares one map" in error_of(capsys, *words)
+        assert not (scene / "maps").exists()
 
     def test_one_map_can_be_resumed(self, scene, capsys):
         words = ["map", scene / "m.limes", scene / "scene.tif", "-o", scene / "map.tif", "--resume"]

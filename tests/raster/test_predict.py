@@ -73,6 +73,18 @@ class TestArrays:
         assert found.rio.nodata == 0
         assert "_FillValue" not in found.encoding
 
+    def test_attributes_of_the_values_of_bands_are_left_out(self, fast, pixels):
+        scene = as_array(
+            pixels, scale_factor=1e-4, add_offset=-0.2, units="1", AREA_OR_POINT="Area"
+        )
+        found = predict_raster(fast, scene)
+        assert found.attrs["AREA_OR_POINT"] == "Area"
+        assert not {"scale_factor", "add_offset", "units"} & set(found.attrs)
+        assert found.attrs["_FillValue"] == 0
+        both = predict_raster(fast, scene, confidence=True)
+        assert "scale_factor" not in both.confidence.attrs
+        assert "_FillValue" not in both.confidence.attrs
+
     def test_time_is_kept(self, fast, pixels, labels):
         scene = xarray.concat([as_array(pixels), as_array(pixels[:, ::-1])], dim="time")
         found = fast.predict(scene)
@@ -125,6 +137,34 @@ class TestArrays:
         if nodata is not None:
             is_nodata = (pixels[2] == 5) if isinstance(nodata, dict) else (pixels == 5).any(axis=0)
         assert_array_equal(found.values == 0, is_nodata)
+
+    @pytest.mark.parametrize("kind", ["array", "file", "written"])
+    def test_the_dimensions_of_a_mask_are_found_by_name(self, fast, pixels, kind, tmp_path):
+        square = pixels[:, :70, :70]
+        scene = write_tif(tmp_path / "s.tif", square) if kind == "file" else as_array(square)
+        mask = xarray.DataArray(np.tri(70), dims=("y", "x"))
+        output = tmp_path / "map.tif" if kind == "written" else None
+        found = []
+        for each in (mask, mask.transpose("x", "y")):
+            map_ = predict_raster(fast, scene, mask=each, output=output)
+            found.append(rioxarray.open_rasterio(map_).values[0] if output else map_.values)
+        assert_array_equal(*found)
+        assert (found[0][np.tri(70) == 0] == 0).all()
+
+    def test_a_mask_of_one_line(self, fast, pixels, labels, tmp_path):
+        path = write_tif(tmp_path / "line.tif", pixels[:, 50:51])
+        mask = np.ones((1, 90))
+        mask[0, 3] = 0
+        expected = np.where(mask, labels[50:51], 0)
+        assert_array_equal(predict_raster(fast, path, mask=mask).values, expected)
+
+    def test_a_mask_of_another_place_is_refused(self, fast, pixels):
+        scene = as_array(pixels)
+        mask = scene[0].drop_vars("band")[::-1]
+        with pytest.raises(ValueError, match="mask must have the coordinates of the scene along"):
+            predict_raster(fast, scene, mask=mask)
+        aligned = predict_raster(fast, scene, mask=mask.reindex_like(scene[0]))
+        assert_array_equal(aligned.values, predict_raster(fast, scene).values)
 
     def test_scaled_values_are_used_on_request(self, fast, pixels, labels):
         stored = as_array((pixels * 2).astype("u2"), scale_factor=0.5, add_offset=0.0)
@@ -479,6 +519,25 @@ class TestBadInput:
     )
     def test_wrong_options(self, refuse, tif, options, match):
         refuse(tif, match, **options)
+
+    def test_no_output_appears_before_all_are_complete(self, refuse, tif, tmp_path, monkeypatch):
+        def fail(temporary, path):
+            if path.name == "map.tif":
+                raise OSError(f"{path}: writing failed")
+
+        monkeypatch.setattr("limes.raster.geotiff._check_complete", fail)
+        outputs = {"label": tmp_path / "map.tif", "confidence": tmp_path / "margin.tif"}
+        refuse(tif, "map.tif: writing failed", OSError, output=outputs, confidence=True)
+
+    def test_an_output_that_is_a_folder(self, refuse, tif, tmp_path):
+        refuse(tif, "got a folder", IsADirectoryError, output=tmp_path)
+
+    def test_a_stack_of_arrays(self, refuse, pixels):
+        refuse([pixels[0], pixels[1]], "must be of paths, got ndarray", TypeError, output=None)
+
+    @pytest.mark.parametrize("kind", ["complex64", "datetime64[ns]", "object"])
+    def test_values_that_are_no_numbers(self, refuse, pixels, kind):
+        refuse(as_array(pixels).astype(kind), "bands must be real numbers, got", TypeError)
 
     def test_a_failed_write_leaves_the_old_map(self, fast, tif, tmp_path, monkeypatch):
         path = tmp_path / "map.tif"

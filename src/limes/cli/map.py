@@ -105,6 +105,10 @@ def run(args: argparse.Namespace) -> int:
     scenes = _find_scenes(args)
     is_folder = args.scenes[0].is_dir() and not (len(scenes) == 1 and scenes[0][0] == "")
     if is_folder or args.resume:
+        if args.check:
+            raise ValueError(
+                "--check compares one map with a source: give one scene, without --resume."
+            )
         return _map_folder(args, model.model, scenes, options, is_folder=is_folder)
     files = scenes[0][1]
     _check_rasters(files)
@@ -180,7 +184,7 @@ def _read_classes(path: Path) -> tuple[dict[str, str], dict[str, str]]:
 def _find_scenes(args: argparse.Namespace) -> list[tuple[str, list[Path]]]:
     """Return the scenes by the names of their maps, "" for a single one."""
     first = args.scenes[0]
-    patterns = args.bands.split(",") if args.bands else []
+    patterns = _patterns(args)
     if len(args.scenes) > 1 or not first.is_dir():
         if patterns:
             return [("", _select_bands(args.scenes, patterns, "the files that are given"))]
@@ -201,6 +205,11 @@ def _find_scenes(args: argparse.Namespace) -> list[tuple[str, list[Path]]]:
             "found none."
         )
     return scenes
+
+
+def _patterns(args: argparse.Namespace) -> list[str]:
+    """Return the patterns of --bands."""
+    return [word.strip() for word in args.bands.split(",")] if args.bands else []
 
 
 def _select_bands(paths: Sequence[Path], patterns: Sequence[str], place: str) -> list[Path]:
@@ -270,6 +279,7 @@ def _map_folder(
     from limes.cli.folder import FileTask, hash_file, run_tasks
     from limes.raster.geotiff import sidecar_path
     from limes.raster.predict import MIN_MEMORY_MB
+    from limes.raster.scene import with_sources
 
     folder = args.output if is_folder else args.output.absolute().parent
     if is_folder and folder.resolve() == args.scenes[0].resolve():
@@ -280,7 +290,7 @@ def _map_folder(
     n_jobs = min(thread_count(args.jobs), len(scenes), args.ram // MIN_MEMORY_MB)
     fast.set_params(n_jobs=max(1, thread_count(args.jobs) // n_jobs))
     options = {**options, "max_memory_mb": args.ram // n_jobs}
-    patterns = args.bands.split(",") if args.bands else []
+    patterns = _patterns(args)
     tasks = []
     for name, files in scenes:
         outputs = _outputs(args, name)
@@ -291,7 +301,7 @@ def _map_folder(
             _map_scene(fast, bands, outputs, options)
 
         listed = _try_bands(files, patterns)
-        inputs = (*listed, *([args.mask] if args.mask else []))
+        inputs = tuple(with_sources([*listed, *([args.mask] if args.mask else [])]))
         written = (outputs["label"], sidecar_path(outputs["label"]), *list(outputs.values())[1:])
         tasks.append(FileTask(inputs, written, work))
     facts = {"model": hash_file(args.model), "options": _stated(args)}

@@ -3,7 +3,7 @@
 import os
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
@@ -31,11 +31,14 @@ def create_geotiff(
     codes: ClassCodes | None = None,
     names: list[str] | None = None,
     tags: Mapping[str, str] | None = None,
+    renames: ExitStack | None = None,
 ) -> Iterator[Any]:
     """Open a GeoTIFF to write blocks to; it appears under its name when it is complete.
 
     `grid` has the height, width, CRS and transform, and ground control points or rational
     polynomial coefficients; `codes` the classes of a map of labels; `names` those of the bands.
+    With `renames`, it appears when that is left, so that files that belong together are all
+    complete before the first one appears.
     """
     try:
         import rasterio
@@ -45,7 +48,8 @@ def create_geotiff(
     has_names = codes is not None and codes.values.dtype in COLOUR_TYPES
     # Names first: without them a map would be complete for those who look at it.
     targets = [sidecar_path(path), path] if has_names else [path]
-    with atomic_paths(*targets) as temporaries:
+    with ExitStack() as own:
+        temporaries = (renames or own).enter_context(atomic_paths(*targets))
         temporary = temporaries[-1]
         try:
             with _raising_os_errors(path), warnings.catch_warnings():

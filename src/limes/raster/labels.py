@@ -86,7 +86,8 @@ def _smallest_type(values: list[Any], nodata: float | None) -> tuple[NDArray[Any
         fill = int(nodata) if nodata is not None else 0 if 0 not in values else int(limits.max)
         if fill not in values and all(limits.min <= v <= limits.max for v in (*values, fill)):
             return np.array(values, dtype=kind), fill
-    raise ValueError(f"classes must be integers of 64 bits, got {values!r:.200}.")
+    given = [*values, *([] if nodata is None else [nodata])]
+    raise ValueError(f"classes and nodata_output must be integers of 64 bits, got {given!r:.200}.")
 
 
 def _by_class(
@@ -140,10 +141,10 @@ class ValidPixels:
     """Which pixels have a value in every band, and their values as rows."""
 
     def __init__(self, bands: Sequence[Band], *, scaled: bool = False) -> None:
-        self._nodata = [_stored_nodata(band) for band in bands]
         self._scales = [(band.scale, band.offset) for band in bands]
         self._scaled = scaled and any(pair != (1.0, 0.0) for pair in self._scales)
         common = _common_type([band.dtype for band in bands])
+        self._nodata = [_stored_nodata(band) for band in bands]
         self.row_type = np.dtype(np.float64) if self._scaled else common
         # Which bands had a value in some block.
         self.is_seen = np.zeros(len(bands), dtype=bool)
@@ -247,12 +248,12 @@ class PixelClassifier:
 
 def _common_type(dtypes: Sequence[np.dtype[Any]]) -> np.dtype[Any]:
     """Return the type of rows that the core reads and that holds the values of all bands."""
+    if any(dtype.kind not in "biuf" for dtype in dtypes):
+        raise TypeError(f"bands must be real numbers, got {', '.join(map(str, dtypes)):.200}.")
     common = np.result_type(*dtypes)
     if common in CORE_TYPES:
         return common
     is_small = all(dtype.char in SMALL_TYPES for dtype in dtypes)
-    if common.kind not in "biuf":
-        raise TypeError(f"bands must be real numbers, got {common}.")
     return np.dtype(np.float32 if is_small else np.float64)
 
 

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 Mask: TypeAlias = Callable[[Place], NDArray[np.bool_] | None]
 OUTPUTS = ("label", "probability", "confidence")
+# Attributes of a scene that are true of its map too; others describe the values of its bands.
+KEPT_ATTRIBUTES = ("AREA_OR_POINT", "grid_mapping")
 # Pixels of a block at most. Larger ones are not faster, and leave the allocator with more memory.
 MAX_BLOCK_PIXELS = 1 << 18
 MIN_MEMORY_MB = 32
@@ -230,6 +232,8 @@ def _targets(output: Any, outputs: list[str], scene: Any, mask: Any) -> dict[str
                 "choose another name."
             )
         known.add(os.path.realpath(path))
+        if path.is_dir():
+            raise IsADirectoryError(21, "expected a file to write, got a folder", str(path))
         if not path.absolute().parent.is_dir():
             raise FileNotFoundError(2, "No such folder", str(path.parent))
     return targets
@@ -308,6 +312,7 @@ def _predict_arrays(
         _predict_in_parts,
         *arrays,
         kwargs={"classifier": classifier, "n_bands": len(scene.bands), "outputs": tuple(outputs)},
+        keep_attrs=True,  # those of the coordinates: the CRS is one
         output_core_dims=[["class"] if name == "probability" else [] for name in outputs],
         dask="parallelized",
         output_dtypes=[classifier.output_type(name) for name in outputs],
@@ -316,6 +321,7 @@ def _predict_arrays(
     found = list(found) if len(outputs) > 1 else [found]
     grid_mapping = arrays[0].encoding.get("grid_mapping")
     for array in found:
+        array.attrs = {key: array.attrs[key] for key in KEPT_ATTRIBUTES if key in array.attrs}
         if grid_mapping is not None:
             array.encoding["grid_mapping"] = grid_mapping
     return found
@@ -346,7 +352,8 @@ def _mask_array(mask: Any, like: "xarray.DataArray") -> "xarray.DataArray":
     """Return a mask as an array that is True where pixels are valid."""
     import xarray
 
-    if isinstance(mask, str | os.PathLike):
+    is_file = isinstance(mask, str | os.PathLike)
+    if is_file:
         import rioxarray
 
         mask = rioxarray.open_rasterio(mask, masked=True)
@@ -355,6 +362,8 @@ def _mask_array(mask: Any, like: "xarray.DataArray") -> "xarray.DataArray":
         mask = mask.squeeze([dim for dim in extra if mask.sizes[dim] == 1], drop=True)
         dims, shape = mask.dims, mask.shape
         data = mask.data
+        if not is_file:
+            _check_coordinates(mask, like)
     else:
         data = np.asarray(mask)
         shape = data.shape
@@ -369,6 +378,21 @@ def _mask_array(mask: Any, like: "xarray.DataArray") -> "xarray.DataArray":
     return xarray.DataArray(is_valid, dims=dims)
 
 
+def _check_coordinates(mask: "xarray.DataArray", like: "xarray.DataArray") -> None:
+    """Raise if a mask of the scene's shape is of another place."""
+    for dim in mask.dims:
+        if dim not in mask.indexes or dim not in like.indexes or mask.sizes[dim] != like.sizes[dim]:
+            continue
+        own, other = mask.indexes[dim], like.indexes[dim]
+        is_number = own.dtype.kind in "iuf" and other.dtype.kind in "iuf"
+        if not (np.allclose(own, other, rtol=1e-9) if is_number else own.equals(other)):
+            raise ValueError(
+                f"mask must have the coordinates of the scene along {dim!r}, got {own[0]!r} to "
+                f"{own[-1]!r}, not {other[0]!r} to {other[-1]!r}: align it with reindex_like, or "
+                "give its values to take it by position."
+            )
+
+
 @contextmanager
 def _open_mask(mask: Any, scene: Scene, nodata: Any) -> Iterator[Mask]:
     """Yield a function from a block to where it is valid: by a mask, and by that of the scene."""
@@ -379,9 +403,11 @@ def _open_mask(mask: Any, scene: Scene, nodata: Any) -> Iterator[Mask]:
         if isinstance(mask, str | os.PathLike):
             opened: Any = stack.enter_context(open_scene(mask))
         elif is_path(scene) or isinstance(scene, FileScene):
-            opened = np.asarray(getattr(mask, "values", mask)).squeeze()
+            opened = _upright_mask(mask)
         else:
-            opened = _mask_array(mask, scene.bands[0].source).values
+            like = scene.bands[0].source
+            found = _mask_array(mask, like)
+            opened = found.broadcast_like(like).transpose(*like.dims).values
         if opened.shape != scene.shape:
             raise ValueError(
                 f"mask must have the shape of the scene, {scene.shape!r}, got {opened.shape!r}."
@@ -398,6 +424,18 @@ def _open_mask(mask: Any, scene: Scene, nodata: Any) -> Iterator[Mask]:
             return is_valid if own is None else is_valid & own
 
         yield read
+
+
+def _upright_mask(mask: Any) -> NDArray[Any]:
+    """Return a mask of a file as an array in the order of a file."""
+    if hasattr(mask, "dims"):
+        import rioxarray  # noqa: F401 - adds the accessor `rio`
+
+        mask = mask.transpose(..., mask.rio.y_dim, mask.rio.x_dim).values
+    array = np.asarray(mask)
+    while array.ndim > 2 and len(array) == 1:
+        array = array[0]
+    return array
 
 
 @contextmanager
@@ -501,7 +539,7 @@ def _write(
     from rasterio.windows import Window
 
     grid, tags = _grid_of(scene), _tags_of(fast, classifier.digest)
-    with ExitStack() as stack:
+    with ExitStack() as renames, ExitStack() as stack:
         files = []
         for name, path in targets.items():
             is_label, is_proba = name == "label", name == "probability"
@@ -516,6 +554,7 @@ def _write(
                         codes=codes if is_label else None,
                         names=codes.names if is_proba else ["class" if is_label else name],
                         tags=tags,
+                        renames=renames,
                     )
                 )
             )

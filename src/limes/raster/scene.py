@@ -4,7 +4,7 @@ import math
 import os
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
@@ -143,6 +143,28 @@ def paths_of(scene: Any) -> list[Path]:
     return [Path(path) for path in listed]
 
 
+def with_sources(paths: Sequence[Path]) -> list[Path]:
+    """Return files with those whose pixels they show: the sources of virtual rasters, masks.
+
+    Files of statistics and overviews are left out, as are those that cannot be opened.
+    """
+    import rasterio
+
+    found: list[Path] = []
+    waiting = list(paths)
+    while waiting:
+        path = waiting.pop(0)
+        if path in found:
+            continue
+        found.append(path)
+        with suppress(rasterio.errors.RasterioError, OSError), warnings.catch_warnings():
+            warnings.simplefilter("ignore", rasterio.errors.NotGeoreferencedWarning)
+            with rasterio.open(path) as file:
+                names = [name for name in file.files if not name.endswith((".aux.xml", ".ovr"))]
+            waiting += [Path(name) for name in names[1:] if Path(name).is_file()]
+    return found
+
+
 @contextmanager
 def naming_file(path: Any) -> Iterator[None]:
     """Turn an error of rasterio into an OSError that names the file."""
@@ -171,6 +193,11 @@ def _open_files(paths: list[Any], stack: ExitStack) -> FileScene:
         raise ValueError("scene must have at least one file, got an empty sequence.")
     files = []
     for path in paths:
+        if not isinstance(path, str | os.PathLike):
+            raise TypeError(
+                f"a stack must be of paths, got {type(path).__name__}: join arrays with "
+                'xarray.concat(arrays, "band").'
+            )
         name = os.fspath(path)
         if "://" not in name and not name.startswith("/vsi") and not Path(name).exists():
             raise FileNotFoundError(2, "No such file or directory", name)
