@@ -45,6 +45,13 @@ def test_the_cost_of_all_trials_is_on_the_page():
     assert "for 1 of them: 2.50 hours" in page
 
 
+def test_times_of_the_same_votes_say_how_far_sessions_differ():
+    page = page_of([row(test_seconds=1.0), whole(test_seconds=2.0)])
+    assert "ratio is 0.50 to 0.50" in page
+    assert "further than 1.5 from 1 on sat" in page
+    assert "from 1 on none" in page_of([row(), whole()])
+
+
 def grown(skills):
     """Return SVMs of the sample classes on more and more rows."""
     return [
