@@ -3,10 +3,12 @@
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from limes._typing import Labels
+from limes._typing import Array, Labels
 from limes.classifier import BordersClassifier
-from limes.export.c_header import check_name, choose_test_rows, common_parts, test_parts
+from limes.export.c_fixed import DTYPES, fixed_header
+from limes.export.c_header import CHeader, check_name, choose_test_rows, common_parts, test_parts
 from limes.export.c_text import c_number, elements, lines, render, template
 from limes.export.rounding import (
     bound_lines,
@@ -15,6 +17,7 @@ from limes.export.rounding import (
     scheme_to_export,
     unknown_scheme,
 )
+from limes.model.affine import to_dense
 from limes.model.coupling import LIBSVM_MIN_PROBABILITY, LIBSVM_TOLERANCE
 from limes.model.exact import (
     MIN_PROBABILITY,
@@ -23,7 +26,7 @@ from limes.model.exact import (
     FallbackScheme,
     PairSigmoids,
 )
-from limes.model.model import scheme_index
+from limes.model.model import FeatureStatistics, scheme_index
 from limes.model.packed import (
     Packed,
     PackedCurve,
@@ -58,8 +61,9 @@ def to_c(
     dtype: str | None = None,
     max_bytes: int | None = None,
     fallback: bool = False,
+    rows: ArrayLike | None = None,
 ) -> str:
-    """Return a fitted classifier as a C99 header.
+    """Return a fitted classifier as a header for C99 and C++11.
 
     ``name_predict(x)`` takes a row and returns its class as an index into ``name_labels``. If the
     macro ``NAME_PROBABILITIES`` is defined before the header is included, there is also
@@ -76,12 +80,17 @@ def to_c(
         Fitted classifier.
     name : str, default='limes_model'
         Prefix of every name in the header.
-    dtype : {'float', 'double', 'float32', 'float64'} or None, default=None
-        Type of rows and arithmetic; None for that of the classifier.
+    dtype : {'float', 'double', 'float32', 'float64', 'int16', 'int8'} or None, default=None
+        Type of rows and arithmetic; None for that of the classifier. With 'int16' and 'int8',
+        the type of the tables, ``name_predict`` computes in whole numbers alone, with rows of int16
+        that ``name_quantize`` makes. Maps can have these, exact sums cannot.
     max_bytes : int or None, default=None
         Largest size of the tables, labels included.
     fallback : bool, default=False
         Include the exact sums that a map falls back to. They hold rows of the training set.
+    rows : array-like of shape (n_rows, n_features) or None, default=None
+        Rows as they occur in use, whose ranges replace those of the fit. With 'int16' and 'int8',
+        the header states the share of them that gets the label of the float model.
 
     Returns
     -------
@@ -96,14 +105,60 @@ def to_c(
     >>> print(to_c(fast, name="moons", max_bytes=2048).splitlines()[3])
      * Tables: 498 bytes. Stack of a prediction: about 80 bytes of arrays.
     """
+    options: dict[str, Any] = {"dtype": dtype, "fallback": fallback, "rows": rows}
+    return c_header(fast, name=name, max_bytes=max_bytes, **options).text
+
+
+def c_header(
+    fast: BordersClassifier,
+    *,
+    name: str,
+    dtype: str | None = None,
+    max_bytes: int | None = None,
+    fallback: bool = False,
+    rows: ArrayLike | None = None,
+) -> CHeader:
+    """Return a header with its sizes and agreement; the arguments are those of ``to_c``."""
     scheme, name = scheme_to_export(fast, fallback=fallback), check_name(name)
+    given = None if rows is None else _check_rows(rows, scheme.n_features)
+    if dtype in DTYPES:
+        if isinstance(scheme, FallbackScheme):
+            raise ValueError(
+                f"dtype={dtype!r} is for border maps, got fallback=True: exact sums need floats, "
+                "export with fallback=False or as 'float32'."
+            )
+        header = fixed_header(fast, scheme, name, str(dtype), given)
+        if max_bytes is not None and header.sizes.total > max_bytes:
+            raise ValueError(
+                f"the tables must fit max_bytes={max_bytes!r}, got {header.sizes.total} bytes: "
+                "fit with a lower max_bytes or n_borders, or use a smaller dtype."
+            )
+        return header
     real = resolve_dtype(scheme, TYPES.get(dtype or "", dtype))
-    n_bytes = _sizes_of(scheme, fast.classes_, real).total
-    if max_bytes is not None and n_bytes > max_bytes:
-        raise _too_large(scheme, real, n_bytes, max_bytes)
+    sizes = _sizes_of(scheme, fast.classes_, real)
+    if max_bytes is not None and sizes.total > max_bytes:
+        raise _too_large(scheme, real, sizes.total, max_bytes)
+    features = fast.model_.info.features
+    if given is not None:
+        features = FeatureStatistics.from_rows(given)
     if isinstance(scheme, FallbackScheme):
-        return _fallback_header(fast, scheme, name, real)
-    return _header(fast, scheme, name, real)
+        text, stack = _fallback_header(fast, scheme, name, real, features)
+    else:
+        text, stack = _header(fast, scheme, name, real, features)
+    return CHeader(text, name, real.name, sizes, stack)
+
+
+def _check_rows(rows: Any, n_features: int) -> Array:
+    """Return rows as floats, or raise for another number of features."""
+    array = to_dense(rows)
+    if array.ndim != 2 or array.shape[1] != n_features or not len(array):
+        raise ValueError(
+            f"rows must have the shape (n_rows, {n_features}) with at least one row, got "
+            f"{array.shape!r}."
+        )
+    if not np.isfinite(array).all():
+        raise ValueError("rows must be finite, got a NaN or an infinity: leave such rows out.")
+    return array
 
 
 def constant_bytes(
@@ -115,7 +170,7 @@ def constant_bytes(
     ----------
     fast : BordersClassifier
         Fitted classifier.
-    dtype : {'float', 'double', 'float32', 'float64'} or None, default=None
+    dtype : {'float', 'double', 'float32', 'float64', 'int16', 'int8'} or None, default=None
         As for ``to_c``.
     fallback : bool, default=False
         As for ``to_c``.
@@ -126,6 +181,8 @@ def constant_bytes(
         Bytes.
     """
     scheme = scheme_to_export(fast, fallback=fallback)
+    if dtype in DTYPES:
+        return c_header(fast, name="model", dtype=dtype, fallback=fallback).sizes.total
     real = resolve_dtype(scheme, TYPES.get(dtype or "", dtype))
     return _sizes_of(scheme, fast.classes_, real).total
 
@@ -148,10 +205,14 @@ def _header(
     scheme: Scheme,
     name: str,
     real: np.dtype[Any],
+    features: FeatureStatistics | None,
     *,
     labels_name: str | None = None,
-) -> str:
-    """Return the header of maps or of exact sums; with labels unless another header has them."""
+) -> tuple[str, int]:
+    """Return the header of maps or of exact sums, and the bytes of its stack.
+
+    It has labels unless another header has them.
+    """
     if isinstance(scheme, ExactScheme):
         exact = _Exact(scheme, real)
         form, flags = "exact.h.in", _exact_flags(exact)
@@ -174,17 +235,17 @@ def _header(
     is_part = labels_name is not None
     sizes = table_sizes(scheme, None if is_part else fast.classes_, real)
     common = common_parts(fast, name, sizes, real, labels_name=labels_name)
-    tested = _test_rows(fast, scheme, real, is_part=is_part)
-    return render(
+    tested = _test_rows(None if is_part else features, scheme, real)
+    text = render(
         template(form), {**flags, **common[0], **tested[0]}, {**fields, **common[1], **tested[1]}
     )
+    return text, int(str(fields["stack_bytes"]))
 
 
 def _test_rows(
-    fast: BordersClassifier, scheme: Scheme, real: np.dtype[Any], *, is_part: bool = False
+    features: FeatureStatistics | None, scheme: Scheme, real: np.dtype[Any]
 ) -> tuple[dict[str, bool], dict[str, object]]:
-    """Return the test vector of a header; none in a part."""
-    features = None if is_part else fast.model_.info.features
+    """Return the test vector of a header."""
     return test_parts(
         *choose_test_rows(
             features, lambda rows: scheme_index(scheme, rows), scheme.n_classes, real
@@ -194,17 +255,23 @@ def _test_rows(
 
 
 def _fallback_header(
-    fast: BordersClassifier, scheme: FallbackScheme, name: str, real: np.dtype[Any]
-) -> str:
+    fast: BordersClassifier,
+    scheme: FallbackScheme,
+    name: str,
+    real: np.dtype[Any],
+    features: FeatureStatistics | None,
+) -> tuple[str, int]:
     """Return the header of a map followed by that of the exact sums, and what selects between."""
     names = {"map": scheme.base, "exact": scheme.exact}
     headers = {
-        f"{part}_header": _header(fast, one, f"{name}_{part}", real, labels_name=f"{name}_labels")
+        f"{part}_header": _header(
+            fast, one, f"{name}_{part}", real, None, labels_name=f"{name}_labels"
+        )[0]
         for part, one in names.items()
     }
     packed = pack(scheme.base, real)
     common = common_parts(fast, name, table_sizes(scheme, fast.classes_, real), real)
-    tested = _test_rows(fast, scheme, real)
+    tested = _test_rows(features, scheme, real)
     fields = {
         **common[1],
         **tested[1],
@@ -218,7 +285,7 @@ def _fallback_header(
         "percent": f"{100 * scheme.share:.3g}",
     }
     flags = {"one_value": packed.n_values == 1, **common[0], **tested[0]}
-    return render(template("fallback.h.in"), flags, fields)
+    return render(template("fallback.h.in"), flags, fields), int(str(fields["stack_bytes"]))
 
 
 def _too_large(scheme: Scheme, real: np.dtype[Any], n_bytes: int, max_bytes: int) -> ValueError:

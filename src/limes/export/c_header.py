@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,26 @@ MAX_TEST_ROWS = 64
 N_SYNTHETIC_ROWS = 2000
 # Share of a standard deviation by which a test row may be moved without another label.
 TEST_MARGIN = 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class CHeader:
+    """A C header, and what is known about it."""
+
+    text: str
+    name: str
+    # 'float32', 'float64', 'int16' or 'int8'.
+    dtype: str
+    sizes: TableSizes
+    # Of the arrays that are alive at once during a prediction, at most.
+    stack_bytes: int
+    # Share of given rows with the label of the float model; None where it was not measured.
+    agreement: float | None = None
+
+    @property
+    def avr_reason(self) -> str:
+        """Why AVR refuses it, in one sentence; empty where it does not."""
+        return avr_reason(self.sizes, np.dtype(self.dtype))
 
 
 def check_name(name: str) -> str:
