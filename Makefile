@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 CORE := CMakeLists.txt core/CMakeLists.txt pyproject.toml $(wildcard core/*.[ch]pp bindings/*.[ch]pp)
 
-.PHONY: run test core-test test-slow test-cluster fuzz lint sanitize valgrind check-arm64 clean
+.PHONY: run test core-test test-slow test-cluster fuzz lint sanitize valgrind check-arm64 check-mcu clean
 
 run: $(VENV)/.run
 	$(BIN)/limes demo
@@ -69,6 +69,12 @@ check-arm64:
 	  -DCMAKE_CROSSCOMPILING_EMULATOR=qemu-aarch64
 	cmake --build build/arm64 --parallel 2
 	ctest --test-dir build/arm64 --output-on-failure
+
+# C headers on AVR (in simavr) and ARM (in qemu). Debian: gcc-avr, avr-libc, simavr, gcc-arm-none-eabi,
+# gcc-arm-linux-gnueabihf, g++-arm-linux-gnueabihf and qemu-user; without them it fails. LIMES_DATA names
+# the folder of the datasets.
+check-mcu: $(VENV)/.test
+	$(BIN)/python -m pytest -s tests/mcu/check_mcu.py
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)

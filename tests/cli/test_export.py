@@ -26,7 +26,7 @@ def test_the_size_of_a_c_header_in_a_program_is_printed(folder, tmp_path, capsys
     words = ("export", folder / "fast.limes", "--to", "c", "-o", tmp_path / "fast.h")
     result = json.loads(output_of(capsys, *words, "--json"))
     assert f"#define FAST_BYTES {result['n_constant_bytes']}\n" in (tmp_path / "fast.h").read_text()
-    assert f"{result['n_constant_bytes']:,} bytes of constants" in output_of(capsys, *words)
+    assert f"{result['n_constant_bytes']:,} bytes of tables" in output_of(capsys, *words)
 
 
 def test_an_exported_libagf_model_can_be_scored(folder, tmp_path, capsys):
@@ -74,3 +74,62 @@ class TestFallback:
     def test_libagf_has_none(self, model, tmp_path, capsys):
         words = ("export", model, "--to", "libagf", "-o", tmp_path / "out", "--fallback")
         assert "libAGF has no exact sums" in error_of(capsys, *words)
+
+
+class TestMicrocontrollers:
+    def test_whole_numbers_state_their_agreement(self, folder, tmp_path, capsys):
+        words = ("export", folder / "fast.limes", "--to", "c", "-o", tmp_path / "m.h")
+        rows = ("--dtype", "int16", "--rows", folder / "test.csv", "--label", "label")
+        result = json.loads(output_of(capsys, *words, *rows, "--json"))
+        assert result["agreement"] > 0.99
+        assert f"{result['agreement']:.2%} of" in (tmp_path / "m.h").read_text()
+        assert "agreement with the float model" in output_of(capsys, *words, *rows)
+
+    def test_a_library_is_written_whole_into_a_new_folder(self, folder, tmp_path, capsys):
+        words = ("export", folder / "fast.limes", "--to", "arduino", "--dtype", "int8")
+        run(*words, "-o", tmp_path / "Fast", "--name", "fast")
+        files = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}
+        assert files == {
+            "Fast/library.properties",
+            "Fast/src/fast.h",
+            "Fast/examples/Classify/Classify.ino",
+        }
+        assert "fast_quantize" in (tmp_path / "Fast/examples/Classify/Classify.ino").read_text()
+        capsys.readouterr()
+        assert "expected a new or an empty folder" in error_of(
+            capsys, *words, "-o", tmp_path / "Fast"
+        )
+
+    def test_sizes_need_no_output(self, folder, capsys):
+        words = ("export", folder / "fast.limes", "--size", "--dtype", "int16", "--json")
+        sizes = json.loads(output_of(capsys, *words))["sizes"]
+        assert [size["processor"] for size in sizes] == ["AVR", "Cortex-M0"]
+        for size in sizes:
+            assert size["multiply_adds"] > 0
+            assert (size["flash"] is None) == bool(size["reason"])
+
+    def test_float64_is_refused_for_avr(self, folder, capsys):
+        words = ("export", folder / "fast.limes", "--size", "--dtype", "float64")
+        assert "AVR has no float64: export with dtype float32" in output_of(capsys, *words)
+
+    def test_the_size_is_compared_with_that_of_the_source(self, folder, capsys):
+        words = ("export", folder / "fast.limes", "--source", folder / "svm.model", "--json")
+        result = json.loads(output_of(capsys, *words))
+        text = output_of(capsys, *words[:-1])
+        is_smaller = result["source_bytes"] < result["n_constant_bytes"]
+        smaller = "exact sums are smaller" if is_smaller else "fast model is smaller"
+        assert smaller in text
+        assert "it is a fast classifier" in error_of(capsys, *words[:-2], folder / "fast.limes")
+
+    @pytest.mark.parametrize(
+        ("words", "message"),
+        [
+            (("--to", "onnx", "-o", "x", "--dtype", "int16"), "--dtype int16 is for --to c"),
+            (("--to", "onnx", "-o", "x", "--size"), "--size is for --to c"),
+            (("--to", "c"), "give -o OUT, or --size alone"),
+            (("-o", "x"), "--to must be one of"),
+            (("--to", "c", "-o", "x", "--dtype", "int8", "--max-bytes", "50"), "max_bytes=50"),
+        ],
+    )
+    def test_options_that_do_not_fit_are_refused(self, folder, words, message, capsys):
+        assert message in error_of(capsys, "export", folder / "fast.limes", *words)

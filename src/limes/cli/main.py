@@ -260,6 +260,11 @@ def add_rows(
         nargs="?" if is_optional else None,
         help=f"{help}; - is standard input",
     )
+    add_row_format(parser)
+
+
+def add_row_format(parser: Any) -> None:
+    """Add the options for reading a file of rows."""
     group = parser.add_argument_group("rows")
     group.add_argument(
         "--format", help=f"{FORMATS}; default: by content or ending, else LIBSVM text"

@@ -33,6 +33,7 @@ from limes.model.packed import (
     TableSizes,
     exact_indices,
     index_bytes,
+    label_type,
     pack,
     pack_calibration,
     pack_sums,
@@ -145,7 +146,7 @@ def c_header(
         text, stack = _fallback_header(fast, scheme, name, real, features)
     else:
         text, stack = _header(fast, scheme, name, real, features)
-    return CHeader(text, name, real.name, sizes, stack)
+    return CHeader(text, name, real.name, sizes, stack, label_type(fast.classes_)[0])
 
 
 def _check_rows(rows: Any, n_features: int) -> Array:
@@ -562,7 +563,7 @@ def _exact_literals(name: str, exact: _Exact) -> dict[str, str]:
     scaled = "" if packed.scale is None else f" * {read('scale', 'k')}"
     moved = "" if packed.offsets is None else f" + {read('offsets', 'k')}"
     gamma, coef0 = (c_number(real(number)) for number in (kernel.gamma, kernel.coef0))
-    exponent, infinity = f"-{gamma} * sum", f"HUGE_VAL{suffix.upper()}"
+    exponent, infinity = f"-{gamma} * sum", "INFINITY"
     far = f"sum < {infinity} ? "
     kernels = {
         "rbf": far

@@ -12,7 +12,7 @@ from limes.export.fixed_point import FixedCurve, FixedPoint, to_fixed_point
 from limes.export.rounding import unknown_scheme
 from limes.model.exact import ExactScheme
 from limes.model.model import FeatureStatistics
-from limes.model.packed import TableSizes, label_bytes
+from limes.model.packed import TableSizes, label_bytes, label_type
 from limes.model.schemes import MapScheme, Scheme, ShortlistScheme, TreeScheme
 
 DTYPES = ("int16", "int8")
@@ -50,7 +50,8 @@ def fixed_header(
         **tested[1],
     }
     text = render(template("fixed.h.in"), {**flags, **_flags(fixed), **tested[0]}, fields)
-    return CHeader(text, name, dtype, sizes, stack_bytes(fixed), agreement)
+    kind = label_type(fast.classes_)[0]
+    return CHeader(text, name, dtype, sizes, stack_bytes(fixed), kind, agreement)
 
 
 def fixed_scheme(fast: BordersClassifier, scheme: Scheme, dtype: str, rows: Any) -> FixedPoint:

@@ -41,6 +41,8 @@ class CHeader:
     sizes: TableSizes
     # Of the arrays that are alive at once during a prediction, at most.
     stack_bytes: int
+    # C's type of a label.
+    label_type: str
     # Share of given rows with the label of the float model; None where it was not measured.
     agreement: float | None = None
 

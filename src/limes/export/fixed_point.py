@@ -358,8 +358,8 @@ def _quantize(
     """
     size = np.sqrt(np.square(rows).sum(axis=1)) if is_squared else np.abs(rows).sum(axis=1)
     # Rounding may add half to each.
-    slack = 0.5 * (np.sqrt(rows.shape[1]) if is_squared else rows.shape[1])
-    limit = np.maximum(size, 1e-300) / max(max_weights - slack, 1.0)
+    reserve = 0.5 * (np.sqrt(rows.shape[1]) if is_squared else rows.shape[1])
+    limit = np.maximum(size, 1e-300) / max(max_weights - reserve, 1.0)
     needed = np.maximum(np.abs(rows).max(axis=1) / (largest + 0.49), limit)
     bits = np.floor(-np.log2(np.maximum(needed, 1e-300))).astype(np.int64)
     bits = np.where(size > 0, bits, 0)
@@ -432,12 +432,12 @@ def _fix_points(
         return np.zeros(part.points.shape, np.int64), np.zeros(len(part.points), np.int64), 0
     size = float((np.abs(part.points).sum(axis=1) * LARGEST + np.abs(part.biases)).max())
     scale = LARGEST_WEIGHT[dtype] / largest
-    slack = 0.5 * part.points.shape[1] * LARGEST
+    reserve = 0.5 * part.points.shape[1] * LARGEST
     shift = 0
     if is_wide:
-        shift = max(0, int(np.ceil(np.log2((size * scale + slack) / MAX_SUM))))
+        shift = max(0, int(np.ceil(np.log2((size * scale + reserve) / MAX_SUM))))
     else:
-        scale = min(scale, (MAX_SUM - slack - LARGEST) / size)
+        scale = min(scale, (MAX_SUM - reserve - LARGEST) / size)
     points = np.rint(part.points * scale)
     correction = np.einsum("ij,ij->i", points - part.points * scale, anchors)
     biases = np.rint(np.ldexp(part.biases * scale + correction, -shift))
