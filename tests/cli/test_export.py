@@ -107,6 +107,10 @@ class TestMicrocontrollers:
         for size in sizes:
             assert size["multiply_adds"] > 0
             assert (size["flash"] is None) == bool(size["reason"])
+            if size["flash"] is not None:
+                # Three features, and values of four classes.
+                assert size["flash"] > 500
+                assert size["ram"] > 16
 
     def test_float64_is_refused_for_avr(self, folder, capsys):
         words = ("export", folder / "fast.limes", "--size", "--dtype", "float64")

@@ -12,9 +12,19 @@ from limes.export.c_header import CHeader
 # Classifies a row that the compiler cannot foresee.
 PROGRAM = """
 #include "model.h"
-volatile {type} row[{NAME}_FEATURES];
+volatile {name}_real row[{NAME}_FEATURES];
 int main(void) {{
-    return {name}_predict((const {type} *)row);
+    return {name}_predict((const {name}_real *)row);
+}}
+"""
+# The same from floats to whole numbers.
+FIXED_PROGRAM = """
+#include "model.h"
+volatile float x[{NAME}_FEATURES];
+static int16_t row[{NAME}_FEATURES];
+int main(void) {{
+    {name}_quantize((const float *)x, row);
+    return {name}_predict(row);
 }}
 """
 EMPTY = "volatile int row[1];\nint main(void) { return row[0]; }\n"
@@ -48,7 +58,7 @@ class HeaderSize:
     """What a header takes on a processor."""
 
     processor: str
-    # Bytes of tables and code; None where it was not measured.
+    # Bytes of tables and code, that of NAME_quantize included; None where it was not measured.
     flash: int | None
     # Bytes of the stack of a prediction, beside the row itself; None as above.
     ram: int | None
@@ -70,18 +80,17 @@ def _measure(header: CHeader, multiply_adds: int, processor: Processor) -> Heade
         reason = f"{processor.compiler} is not installed: install {processor.package}."
         return HeaderSize(processor.name, None, None, multiply_adds, reason)
     names = {"name": header.name, "NAME": header.name.upper()}
-    row_type = "int16_t" if header.dtype.startswith("int") else f"{header.name}_real"
+    program = FIXED_PROGRAM if header.dtype.startswith("int") else PROGRAM
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "model.h").write_text(header.text, encoding="utf-8")
         flash = _flash(folder, EMPTY, processor)
-        whole = _flash(folder, PROGRAM.format(type=row_type, **names), processor)
+        whole = _flash(folder, program.format(**names), processor)
         if flash is None or whole is None:
             reason = f"{processor.compiler} cannot link it: it is larger than the processor."
             return HeaderSize(processor.name, None, None, multiply_adds, reason)
         usage = "".join(path.read_text() for path in Path(folder).glob("*.su"))
     # A function calls each other at most once, so that the sum is a bound.
-    stacks = re.findall(r"^\S+:(\w+)\t(\d+)", usage, re.M)
-    ram = sum(int(size) for name, size in stacks)
+    ram = sum(int(size) for size in re.findall(r"^\S+\t(\d+)\t", usage, re.M))
     return HeaderSize(processor.name, whole - flash, ram, multiply_adds)
 
 
