@@ -513,7 +513,12 @@ def test_a_million_rows_are_predicted_in_little_memory(n_features):
         BordersClassifier(scheme="pairwise", random_state=0),
         BordersClassifier(SVC(), scheme="one-vs-rest", n_borders=20, random_state=0),
         BordersClassifier(LogisticRegression(), n_borders=4, dtype="float64", random_state=0),
-    ]
+    ],
+    expected_failed_checks=lambda estimator: {
+        f"check_sample_weight_equivalence_on_{kind}_data": "rows are held out at random, so that a "
+        "row given twice is not one of weight 2; the source itself is the same"
+        for kind in ("dense", "sparse")
+    },
 )
 def test_it_passes_the_checks_of_scikit_learn(estimator, check):
     check(estimator)

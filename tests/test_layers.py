@@ -43,6 +43,7 @@ STAGES = [
     "config",
     "data",
     "synthetic",
+    "input",
     "transfer_set",
     "train",
     "validation",

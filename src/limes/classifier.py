@@ -13,15 +13,15 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.svm import SVC
-from sklearn.utils import check_random_state, get_tags
+from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from limes._typing import Array, Labels
+from limes.fit.input import FitInput, check_input, make_rows, seed_of, take_columns
 from limes.fit.parameters import check_parameters, fit_options
 from limes.fit.pipeline import FitResult, fit_exact, fit_model
-from limes.fit.synthetic import rows_from_training_rows
 from limes.model.exact import ExactScheme, FallbackScheme
 from limes.model.file import load_model, save_model
 from limes.model.model import CORE_TYPES, Candidate, FeatureStatistics, Model, is_plain_rows
@@ -39,7 +39,16 @@ from limes.report import (
 from limes.sources.base import SourceContext
 from limes.sources.exact import exact_predict
 from limes.sources.generic import check_same_features, label_by
-from limes.sources.pipelines import unwrap
+from limes.sources.pipelines import fit_source, unwrap
+from limes.sources.table_encoder import (
+    TableEncoder,
+    check_no_encoder,
+    has_encoder,
+    in_source_order,
+    source_after,
+    split_without_rows,
+    takes_table,
+)
 
 # Parameters that a model file leaves out: they belong to the computer or to the source.
 NOT_STORED = {"estimator", "n_jobs", "verbose"}
@@ -73,7 +82,8 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         The source: the classifier that is replaced. It is fitted on the same rows first, unless it
         is frozen (``sklearn.frozen.FrozenEstimator``), a LIBSVM model or a function of rows. None
         means ``SVC()``. Linear steps of a ``Pipeline`` before the classifier are folded into the
-        model and cost a prediction nothing.
+        model and cost a prediction nothing; steps that encode categories, text or missing values
+        stay before it.
     scheme : {'auto', 'exact', 'shared', 'shortlist', 'tree', 'pairwise', 'one-vs-rest'}, \
             default='auto'
         How classes are predicted. 'exact': by the sums of the source itself, in the compiled core,
@@ -150,6 +160,9 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         All that predicts; it needs NumPy alone.
     classes_ : ndarray of shape (n_classes,)
         Labels.
+    encoder_ : TableEncoder or None
+        The first steps of the source that stay before the maps, where rows have categories, text or
+        missing values. ``model_`` predicts what ``encoder_.transform(X)`` returns.
     n_features_in_ : int
         Number of features of a row.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -243,15 +256,19 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the source, then the model that replaces it.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_rows, n_features)
-            Training rows.
+        X : array-like or sparse matrix of shape (n_rows, n_features), or data frame
+            Training rows. A ``Pipeline`` that encodes text, categories or missing values takes them
+            as they are.
         y : array-like of shape (n_rows,)
             Labels.
+        sample_weight : array-like of shape (n_rows,), default=None
+            How much each row counts, in the training of the source, in its calibration and in
+            ``agreement_``. A ``Pipeline`` hands them to its last step.
 
         Returns
         -------
@@ -259,19 +276,17 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             Itself.
         """
         check_parameters(self)
-        rows, labels = validate_data(
-            self, X, y, accept_sparse="csr", dtype=(np.float64, np.float32)
-        )
-        check_classification_targets(labels)
-        if len(np.unique(labels)) < 2:
+        source = SVC() if self.estimator is None else self.estimator
+        given = check_input(self, source, X, y, sample_weight)
+        check_classification_targets(given.labels)
+        if len(np.unique(labels := np.asarray(given.labels))) < 2:
             raise ValueError(
                 f"y must have at least two classes, got one class only: {labels[0]!r}. There is "
                 "no border to find."
             )
-        source = SVC() if self.estimator is None else self.estimator
         if hasattr(source, "fit") and not isinstance(source, FrozenEstimator):
-            source = clone(source).fit(X, y)
-        return self._fit_to_source(source, rows, labels, start=time.perf_counter())
+            source = fit_source(clone(source), X, y, given.sample_weight)
+        return self._fit_to_source(source, given, start=time.perf_counter())
 
     def decision_function(self, X: ArrayLike) -> Array:
         """Return decision values.
@@ -346,7 +361,9 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
         It leaves out scikit-learn's input checks. A row is a float32 or float64 array of one
         dimension or a sequence of numbers; anything of another shape or type raises. A row with a
-        NaN or an infinity gets the first class.
+        NaN or an infinity gets the first class. Where steps of the source stay before the maps, a
+        row is a sequence of the values of all columns or a mapping from their names, and takes as
+        long as these steps do.
 
         Returns
         -------
@@ -363,7 +380,8 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         0
         """
         check_is_fitted(self)
-        return self.model_.predictor()
+        predict = self.model_.predictor()
+        return predict if self.encoder_ is None else self.encoder_.predictor(predict)
 
     def report(self, X: ArrayLike, y: ArrayLike | None = None) -> Comparison:
         """Compare with the source: skill, agreement, time, size, and rows that earn back the fit.
@@ -380,14 +398,15 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         Comparison
             Print it for a table.
         """
-        rows = self._check_rows(X)
+        check_is_fitted(self)
+        rows = self._check_rows(X) if self.encoder_ is None else X
         if not hasattr(self, "estimator_"):
             raise ValueError(
                 "report compares with the source, which a model file does not keep. Set "
                 "estimator_ to the fitted source, or compare labels with limes.scores."
             )
         source = ComparedModel(
-            type(unwrap(self.estimator_)[0]).__name__,
+            type(unwrap(source_after(self.encoder_, self.estimator_))[0]).__name__,
             label_by(self.estimator_, self.classes_),
             pickled_size(self.estimator_) or None,
         )
@@ -432,6 +451,7 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         True
         """
         check_is_fitted(self)
+        check_no_encoder(self, "a .limes file")
         parameters = {
             name: value
             for name, value in self.get_params(deep=False).items()
@@ -539,45 +559,58 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         tags.input_tags.sparse = not has_tags or get_tags(inner).input_tags.sparse
         return tags
 
-    def _fit_to_source(self, source: Any, X: Any, y: Labels | None, *, start: float) -> Self:
+    def _fit_to_source(self, source: Any, given: FitInput, *, start: float) -> Self:
         """Fit the model to a fitted source; the time of the fit counts from a clock's `start`."""
+        if given.table is not None:
+            take_columns(self, source)
+        inner, rows, encoder, groups = given.encode(source, self.random_state)
         result = fit_model(
-            source,
-            X,
-            y,
+            inner,
+            rows,
+            given.labels,
             options=fit_options(self),
             scheme=self.scheme,
             refine=self.refine,
             by_probability=self.border == "probability",
-            seed=_seed(self.random_state),
+            seed=seed_of(self.random_state),
+            groups=groups,
+            sample_weight=given.sample_weight,
             n_jobs=self.n_jobs,
             verbose=self.verbose,
         )
-        result = replace(result, features=FeatureStatistics.from_rows(X))
-        self._set_result(source, result, start=start)
+        result = replace(result, features=FeatureStatistics.from_rows(rows))
+        self._set_result(source, result, encoder, start=start)
         if self.verbose:
-            both = self.model_.predict, label_by(source, self.classes_)
-            print(measure_break_even(self.fit_seconds_, X, *both, exact_predict(self, source)))
+            is_plain = encoder is None
+            timed, predict = (
+                (rows, self.model_.predict) if is_plain else (given.table, self.predict)
+            )
+            others = label_by(source, self.classes_), exact_predict(self, source)
+            print(measure_break_even(self.fit_seconds_, timed, predict, *others))
         return self
 
     def _take_exact_sums(self, source: Any, *, start: float) -> Self:
         """Take the sums of a fitted source, without any row."""
         by_probability = self.border == "probability"
         no_rows = SourceContext(np.empty((0, 0)), None, by_probability, np.random.default_rng(0))
-        result = fit_exact(source, no_rows if by_probability else None)
+        inner, encoder = split_without_rows(source)
+        result = fit_exact(inner, no_rows if by_probability else None)
         self.n_features_in_ = result.scheme.n_features
-        names = getattr(source, "feature_names_in_", None)
-        if names is not None:
-            self.feature_names_in_ = names
-        return self._set_result(source, result, start=start)
+        take_columns(self, source)
+        return self._set_result(source, result, encoder, start=start)
 
-    def _set_result(self, source: Any, result: FitResult, *, start: float) -> Self:
+    def _set_result(
+        self, source: Any, result: FitResult, encoder: TableEncoder | None, *, start: float
+    ) -> Self:
         """Make this the fitted classifier of a fit; warn where it agrees less than it seems."""
         info = result.info(self.n_jobs)
         info = replace(info, fit_seconds=time.perf_counter() - start)
         self.estimator_ = source
-        names = getattr(self, "feature_names_in_", None)
-        self._set_model(Model(result.scheme, result.classes, self.n_features_in_, names, info))
+        if encoder is None:
+            n_features, names = self.n_features_in_, getattr(self, "feature_names_in_", None)
+        else:
+            n_features, names = encoder.n_outputs, encoder.get_feature_names_out()
+        self._set_model(Model(result.scheme, result.classes, n_features, names, info), encoder)
         if info.coverage_agreement < info.agreement - MAX_COVERAGE_LOSS:
             warnings.warn(
                 f"the model agrees with its source on {info.agreement:.1%} of rows like those "
@@ -588,10 +621,13 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             )
         return self
 
-    def _set_model(self, model: Model) -> None:
-        """Make this the fitted classifier of a model."""
+    def _set_model(self, model: Model, encoder: TableEncoder | None = None) -> None:
+        """Make this the fitted classifier of a model, with the steps that stay before it."""
         self.model_ = model
         self.classes_ = model.classes
+        self.encoder_ = encoder
+        if encoder is not None:
+            return
         self.n_features_in_ = model.n_features
         if model.feature_names is not None:
             self.feature_names_in_ = model.feature_names
@@ -600,11 +636,14 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         """Return rows as the core takes them; it checks itself whether they are finite."""
         if not hasattr(self, "model_"):  # check_is_fitted takes longer than predicting a row
             check_is_fitted(self, "model_")
+        encoder = self.__dict__.get("encoder_")
+        if encoder is not None:
+            return encoder.transform(X)
         if self._is_plain(X) or isinstance(X, np.ma.MaskedArray):
             return X
         return validate_data(
             self,
-            X,
+            in_source_order(getattr(self, "estimator_", None), X),
             reset=False,
             accept_sparse="csr",
             dtype=CORE_TYPES,
@@ -614,7 +653,7 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     def _predict_array(self, method: str, X: Any) -> Any:
         """Return what a method predicts for an array of ARRAY_MODULES; None for any other."""
-        module = _array_module(X)
+        module = _array_module(X, is_encoded=self.__dict__.get("encoder_") is not None)
         if module is None:
             return None
         check_is_fitted(self, "model_")
@@ -627,7 +666,12 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
 
 def accelerate(
-    model: Any, X: ArrayLike | None = None, y: ArrayLike | None = None, **parameters: Any
+    model: Any,
+    X: ArrayLike | None = None,
+    y: ArrayLike | None = None,
+    *,
+    sample_weight: ArrayLike | None = None,
+    **parameters: Any,
 ) -> BordersClassifier:
     """Turn a fitted classifier into a fast one that predicts as it does.
 
@@ -648,6 +692,9 @@ def accelerate(
     y : array-like of shape (n_rows,), default=None
         True labels. Not needed, since the source labels the rows; they improve probabilities where
         the source has none of its own.
+    sample_weight : array-like of shape (n_rows,), default=None
+        The weights that the source was fitted with, where the rows are its training rows: parts of
+        them train it again, to calibrate its decision values and to estimate ``agreement_``.
     **parameters
         Parameters of ``BordersClassifier`` by name: ``scheme``, ``n_borders``, ``placement``,
         ``blend``, ``refine``, ``border``, ``threshold``, ``tolerance``, ``dtype``, ``fallback``,
@@ -679,18 +726,17 @@ def accelerate(
     if X is None and y is None and fast.scheme == ExactScheme.name:
         return fast._take_exact_sums(model, start=start)
     if X is None:
-        X = _synthetic_rows(model, y, fast.random_state)
-    if (module := _array_module(X)) is not None:
+        X = make_rows(model, y, fast.random_state)
+    if (module := _array_module(X, is_encoded=has_encoder(model))) is not None:
         if y is not None:
             raise ValueError("y has labels, but X is a scene or a lazy array, which is sampled.")
         names = getattr(model, "feature_names_in_", None)
-        X = module.sample_rows(X, SAMPLED_ROWS, _seed(fast.random_state), names=names)
-    check_same_features(model, X)
-    options = {"accept_sparse": "csr", "dtype": (np.float64, np.float32)}
-    if y is None:
-        return fast._fit_to_source(model, validate_data(fast, X, **options), None, start=start)
-    rows, labels = validate_data(fast, X, y, **options)
-    return fast._fit_to_source(model, rows, labels, start=start)
+        X = module.sample_rows(X, SAMPLED_ROWS, seed_of(fast.random_state), names=names)
+    if not takes_table(model, X):
+        X = in_source_order(model, X)
+        check_same_features(model, X)
+    given = check_input(fast, model, X, y, sample_weight)
+    return fast._fit_to_source(model, given, start=start)
 
 
 def load(path: str | os.PathLike[str], *, max_bytes: int = 1 << 32) -> BordersClassifier:
@@ -732,36 +778,13 @@ def load(path: str | os.PathLike[str], *, max_bytes: int = 1 << 32) -> BordersCl
         ) from None
 
 
-def _array_module(X: Any) -> Any:
-    """Return the module for arrays of another library or the paths of a scene, or None."""
+def _array_module(X: Any, *, is_encoded: bool) -> Any:
+    """Return the module for arrays of another library or paths of a scene, or None.
+
+    A list of strings is encoded text, if a source encodes its rows.
+    """
     name = ARRAY_MODULES.get(type(X).__module__.partition(".")[0])
     first = X[0] if isinstance(X, list | tuple) and X else X
-    if isinstance(first, str | os.PathLike):
+    if isinstance(first, str | os.PathLike) and not is_encoded:
         name = SCENES
     return None if name is None else import_module(name)
-
-
-def _seed(random_state: Any) -> np.random.SeedSequence:
-    """Return a seed for generators from any of scikit-learn's forms of randomness."""
-    words = check_random_state(random_state).randint(2**31, size=4)
-    return np.random.SeedSequence([int(word) for word in words])
-
-
-def _synthetic_rows(model: Any, y: ArrayLike | None, random_state: Any) -> ArrayLike:
-    """Make rows from the training rows that the model keeps, with a warning."""
-    if y is not None:
-        raise ValueError("y has labels, but X has no rows that they belong to: give both, or none.")
-    seed = check_random_state(random_state).randint(2**31)
-    rows = rows_from_training_rows(model, np.random.default_rng(seed))
-    warnings.warn(
-        f"no X given: fitted on {len(rows)} synthetic rows made from the model's own training "
-        "rows; agreement_ refers to these, and may be lower on real ones. Give X, rows like those "
-        "to be predicted.",
-        stacklevel=3,
-    )
-    names = getattr(model, "feature_names_in_", None)
-    if names is None:
-        return rows
-    import pandas
-
-    return pandas.DataFrame(rows, columns=names)

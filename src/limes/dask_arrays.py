@@ -84,7 +84,13 @@ def predict_array(fast: Any, method: str, X: Any) -> Any:
     Rows keep their chunks; chunks along the features are joined. Each block is predicted on one
     thread, so that workers do not compete for processors.
     """
-    shipped, meta = ShippedModel(fast.model_), _empty_result(fast.model_, method)
+    from limes.sources.table_encoder import check_no_encoder
+
+    meta = _empty_result(fast.model_, method)
+    if fast.encoder_ is not None and hasattr(X, "map_partitions"):
+        return X.map_partitions(_predict_table, fast, method, meta=meta)
+    check_no_encoder(fast, "a Dask array")
+    shipped = ShippedModel(fast.model_)
     if hasattr(X, "map_partitions"):
         _check_columns(fast.model_, list(X.columns))
         return X.map_partitions(_predict_block, shipped, method, meta=meta)
@@ -118,6 +124,11 @@ def sample_rows(X: Any, n_rows: int, seed: np.random.SeedSequence, *, names: Any
 def _predict_block(X: Any, shipped: ShippedModel, method: str) -> Any:
     """Predict one block of rows."""
     return shipped.predict(method, X)
+
+
+def _predict_table(X: Any, fast: Any, method: str) -> Any:
+    """Predict one part of a data frame by a model with steps of scikit-learn before its maps."""
+    return getattr(fast, method)(X)
 
 
 def _empty_result(model: Model, method: str) -> Any:

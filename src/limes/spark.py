@@ -56,6 +56,9 @@ def predict_udf(
     if isinstance(model, str | os.PathLike):
         plain = load_model(model)
     else:
+        from limes.sources.table_encoder import check_no_encoder
+
+        check_no_encoder(model, "predict_udf")
         plain = model if isinstance(model, Model) else model.model_
     if proba and not plain.scheme.has_probabilities:
         raise ValueError(NO_PROBABILITIES)

@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from limes.fit.synthetic import crossover, find_categories, jitter, sample_near_border
+from limes.fit.synthetic import (
+    crossover,
+    find_categories,
+    interpolate,
+    jitter,
+    sample_near_border,
+)
 
 
 def test_categories_stay_categories():
@@ -62,3 +68,30 @@ def test_crossover_leaves_the_real_rows_and_jitter_stays_near_them():
 def nearest(rows, queries, rank):
     """Return the distance of each query to its nearest row, or to the next."""
     return np.sort(np.linalg.norm(queries[:, None] - rows, axis=2), axis=1)[:, rank]
+
+
+def make_rows(kind, rows, groups, rng):
+    """Make 600 rows by one of the ways, with the groups of columns."""
+    near = {"search_rows": rows, "rng": rng, "groups": groups}
+    if kind == "interpolate":
+        return interpolate(rows, 600, rng, groups=groups, extrapolation=0.3)
+    if kind == "near-border":
+        return sample_near_border(rows, np.ones(len(rows)), 600, **near)
+    return {"jitter": jitter, "crossover": crossover}[kind](rows, len(rows), 600, **near)[0]
+
+
+@pytest.mark.parametrize("kind", ["interpolate", "jitter", "crossover", "near-border"])
+def test_columns_of_a_group_come_from_one_row(kind):
+    rng = np.random.default_rng(0)
+    one_hot = np.eye(5)[rng.integers(5, size=300)]
+    codes = rng.integers(40, size=(300, 1)) * [[1.0, -3.0]]
+    rows = np.hstack([rng.normal(size=(300, 2)), one_hot, codes])
+    groups = np.array([-1, -1, 0, 0, 0, 0, 0, 1, 1])
+    made = make_rows(kind, rows, groups, rng)
+    assert_array_equal(made[:, 2:7].sum(axis=1), 1.0)
+    assert set(np.unique(made[:, 2:7])) == {0.0, 1.0}
+    assert_array_equal(made[:, 8], -3.0 * made[:, 7])
+    assert set(made[:, 7]) <= set(codes[:, 0])
+    # The group of a row is not always that of the row with its first numbers.
+    real = {row.tobytes() for row in rows.astype(np.float32)}
+    assert sum(row.tobytes() not in real for row in made.astype(np.float32)) > 500

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy.special import expit
+from sklearn.linear_model import LogisticRegression
 
+from limes.fit.data import EncodedRows
 from limes.fit.transfer_set import (
     ambiguity_of,
     build_transfer_set,
@@ -12,7 +14,9 @@ from limes.fit.transfer_set import (
     find_sharpening,
     softmax,
 )
+from limes.model.affine import AffineMap
 from limes.sources.base import SourceContext, as_source
+from tests.conftest import quick_training
 from tests.fit.cases import make_transfer_set, train_map
 
 
@@ -95,3 +99,23 @@ def test_gradients_that_take_long_give_no_directions():
     source = as_source(lambda X: X[:, 0], SourceContext(rows, None, False, rng))
     source.query_cost = 1e9
     assert build_transfer_set(source, rows, rng=rng).directions is None
+
+
+def test_synthetic_rows_of_a_table_mix_no_categories_before_dense_steps():
+    rng = np.random.default_rng(0)
+    raw = np.hstack([rng.normal(size=(200, 1)), np.eye(3)[rng.integers(3, size=200)]])
+    matrix = np.linalg.qr(rng.normal(size=(4, 4)))[0]
+    encoded = EncodedRows(raw, np.array([-1, 0, 0, 0]), AffineMap(np.zeros(4), matrix))
+    rows = raw @ matrix
+    source = as_source(
+        LogisticRegression().fit(rows, raw[:, 0] > 0), SourceContext(rows, None, False, rng)
+    )
+    with quick_training():
+        transfer_set = build_transfer_set(source, rows, rng=rng, encoded=encoded)
+        both = extend_transfer_set(transfer_set, source, rows[:50], rng=rng, encoded=encoded[:50])
+    for made in (transfer_set, both):
+        kinds = (made.rows @ matrix.T)[:, 1:]
+        assert_allclose(
+            np.sort(kinds, axis=1), np.tile([0.0, 0.0, 1.0], (len(kinds), 1)), atol=1e-5
+        )
+    assert both.n_real == 250

@@ -240,7 +240,7 @@ def _with_names(fast: Any, names: tuple[str, ...] | None) -> Any:
 
     from limes.classifier import BordersClassifier
 
-    if names is None:
+    if names is None or fast.encoder_ is not None:
         return fast
     model = replace(fast.model_, feature_names=np.array(names, dtype=object))
     return BordersClassifier.from_model(model).set_params(**fast.get_params(deep=False))

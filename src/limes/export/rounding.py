@@ -12,6 +12,7 @@ from limes.classifier import BordersClassifier
 from limes.model.exact import FallbackScheme
 from limes.model.packed import PackedSums
 from limes.model.schemes import MapScheme, Scheme
+from limes.sources.table_encoder import check_no_encoder
 
 # Kernels count as at least this much in the bound of squared differences: it is narrower for all
 # others, since the relative error of an exponential grows with its exponent.
@@ -29,6 +30,7 @@ def fitted_scheme(fast: BordersClassifier) -> Scheme:
             "limes.accelerate or limes.load returned."
         )
     check_is_fitted(fast)
+    check_no_encoder(fast, "an export")
     return fast.scheme_
 
 

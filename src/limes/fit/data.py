@@ -1,6 +1,6 @@
 """Choose rows, labels to class indices, move to the source's space, hold out rows."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -9,7 +9,7 @@ from scipy import sparse
 
 from limes._typing import Array, Indices, Labels
 from limes.fit.config import DEFAULTS, FitOptions
-from limes.model.affine import AffineMap
+from limes.model.affine import AffineMap, to_dense
 from limes.sources.base import MulticlassSource
 from limes.subsample import rank_within_class
 
@@ -49,6 +49,48 @@ class SampledRows:
     rows: Array
     # From raw rows to that space.
     preprocessing: AffineMap | None
+    # Shape (n_raw_features,). Number of the group of columns that each raw column belongs to, such
+    # as the one-hot columns of a category; -1 for none. None where rows have no groups.
+    groups: Indices | None = None
+    # Shape (n_rows,). How much each sampled row counts; None where all count the same.
+    sample_weight: Array | None = None
+
+    def with_table(self, groups: Indices | None, sample_weight: Array | None) -> "SampledRows":
+        """Return the same with the groups of columns, and the weights of all rows, of a table."""
+        weight = None if sample_weight is None else sample_weight[self.index]
+        return replace(self, groups=groups, sample_weight=weight)
+
+    @property
+    def encoded(self) -> "EncodedRows | None":
+        """The sampled rows of a table before the linear steps; None for other rows."""
+        if self.groups is None:
+            return None
+        rows = np.asarray(to_dense(self.X[self.index]), dtype=np.float64)
+        return EncodedRows(rows, self.groups, self.preprocessing)
+
+
+@dataclass(frozen=True, eq=False)
+class EncodedRows:
+    """Rows of an encoded table before the linear steps: synthetic ones are made from them."""
+
+    # Shape (n_rows, n_raw_features).
+    rows: Array
+    # Shape (n_raw_features,). As in `SampledRows`.
+    groups: Indices
+    # From these rows to the space of the source.
+    preprocessing: AffineMap | None
+
+    def __getitem__(self, places: Any) -> "EncodedRows":
+        return replace(self, rows=self.rows[places])
+
+    def followed_by(self, others: "EncodedRows") -> "EncodedRows":
+        """Return these rows and then others."""
+        return replace(self, rows=np.concatenate([self.rows, others.rows]))
+
+    def to_source_space(self, rows: NDArray[np.floating]) -> Array:
+        """Apply the linear steps before the source to rows like these."""
+        wide = rows.astype(np.float64, copy=False)
+        return wide if self.preprocessing is None else self.preprocessing.apply(wide)
 
 
 def sample_rows(
@@ -62,10 +104,11 @@ def sample_rows(
     index = _sample_index(*X.shape, class_index=class_index, rng=rng)
     rows = X if len(index) == X.shape[0] else X[index]
     if preprocessing is not None:
-        return SampledRows(X, index, preprocessing.apply(rows), preprocessing)
-    if sparse.issparse(rows):
+        rows = preprocessing.apply(rows)
+    elif sparse.issparse(rows):
         rows = rows.toarray()
-    return SampledRows(X, index, np.ascontiguousarray(rows, dtype=np.float64), None)
+    rows = np.ascontiguousarray(rows, dtype=np.float64)
+    return SampledRows(X, index, rows, preprocessing)
 
 
 def _sample_index(
@@ -93,7 +136,7 @@ def rescale(sampled: SampledRows) -> tuple[SampledRows, AffineMap | None]:
     before = sampled.preprocessing
     preprocessing = rescaling if before is None else before.then(rescaling)
     rows = rescaling.apply(sampled.rows)
-    return SampledRows(sampled.X, sampled.index, rows, preprocessing), rescaling
+    return replace(sampled, rows=rows, preprocessing=preprocessing), rescaling
 
 
 def find_rescaling(rows: Array) -> AffineMap | None:
@@ -174,6 +217,9 @@ class FitData:
     preprocessing: AffineMap | None
     # Shape (n_held_out, n_features).
     held_out_rows: Array
+    # Of a table: the rows and the held-out ones before the linear steps.
+    encoded: EncodedRows | None = None
+    held_out_encoded: EncodedRows | None = None
 
     def to_source_space(self, raw_rows: Array) -> Array:
         """Apply the linear steps before the source to raw rows."""

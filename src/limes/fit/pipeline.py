@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import OutlierMixin
 
-from limes._typing import Indices, Labels
+from limes._typing import Array, Indices, Labels
 from limes.fit.borders import choose_placement
 from limes.fit.config import DEFAULTS, FitOptions
 from limes.fit.data import (
@@ -97,10 +97,16 @@ def fit_model(
     refine: bool,
     by_probability: bool,
     seed: np.random.SeedSequence,
+    groups: Indices | None = None,
+    sample_weight: Array | None = None,
     n_jobs: int | None = None,
     verbose: int = 0,
 ) -> FitResult:
-    """Fit border maps to a trained classifier, or take its own sums where these are fast enough."""
+    """Fit border maps to a trained classifier, or take its own sums where these are fast enough.
+
+    Columns of one group, by its number, are taken together from a real row wherever synthetic rows
+    are made. Weights are those that the classifier was trained with.
+    """
     rng = np.random.default_rng(seed.spawn(1)[0])
     # Choose rows, and move them to the space of the source.
     inner, preprocessing = unwrap(model)
@@ -108,8 +114,11 @@ def fit_model(
     training_class = training_classes(inner, preprocessing, X)
     true_class = training_class if y is None else class_index_of_labels(inner, y)
     sampled = sample_rows(X, preprocessing, class_index=true_class, rng=rng)
+    sampled = sampled.with_table(groups, sample_weight)
     known_class = None if true_class is None else true_class[sampled.index]
-    context = SourceContext(sampled.rows, known_class, by_probability, rng)
+    context = SourceContext(
+        sampled.rows, known_class, by_probability, rng, sample_weight=sampled.sample_weight
+    )
     # Take the exact sums, where they are wanted or cost little.
     if scheme == "auto" and (not refine or options.decision_offset):
         scheme = "pairwise"
@@ -224,16 +233,18 @@ def _prepare(
         validation = held_out_validation_set(source, rescaled, np.flatnonzero(is_held_out), options)
     else:
         is_training_row = training_class[sampled.index] >= 0
-        margins = inner_source.out_of_fold_margins
         validation = importance_weighted_validation_set(
-            source, rescaled, is_held_out, is_training_row, margins, options, rng
+            source, rescaled, is_held_out, is_training_row, options, rng
         )
     coverage = coverage_validation_set(source, rescaled, is_held_out, options, rng)
+    encoded = rescaled.encoded
     data = FitData(
         rescaled.rows[~is_held_out],
         class_index[~is_held_out],
         rescaled.preprocessing,
         rescaled.rows[is_held_out],
+        None if encoded is None else encoded[~is_held_out],
+        None if encoded is None else encoded[is_held_out],
     )
     return source, data, validation, coverage
 

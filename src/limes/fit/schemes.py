@@ -149,7 +149,8 @@ def fit_shortlist(
         return fit_pairwise(source, data, options, seed=seed, n_jobs=n_jobs, verbose=verbose)
     transfer_seed, shared_seed, pair_seed = seed.spawn(3)
     options = replace(options, blend=options.blend or DEFAULTS.schemes.blend)
-    transfer_set = build_transfer_set(source, data.rows, rng=np.random.default_rng(transfer_seed))
+    rng = np.random.default_rng(transfer_seed)
+    transfer_set = build_transfer_set(source, data.rows, rng=rng, encoded=data.encoded)
     shared = _fit_shared_map(
         source, data, validation, transfer_set, options, np.random.default_rng(shared_seed)
     )
@@ -316,7 +317,8 @@ def _train_nodes(
 ) -> list[BorderMap]:
     """Train a map for each node, on the rows that reach it."""
     transfer_seed, *seeds = seed.spawn(1 + len(nodes))
-    transfer_set = build_transfer_set(source, data.rows, rng=np.random.default_rng(transfer_seed))
+    rng = np.random.default_rng(transfer_seed)
+    transfer_set = build_transfer_set(source, data.rows, rng=rng, encoded=data.encoded)
     config = DEFAULTS.schemes
     trainer = PairMapTrainer(
         transfer_set.rows,

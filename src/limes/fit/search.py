@@ -68,7 +68,7 @@ def fit_shared(
     """
     transfer_seed, final_seed = seed.spawn(2)
     rng = np.random.default_rng(transfer_seed)
-    transfer_set = build_transfer_set(source, data.rows, rng=rng)
+    transfer_set = build_transfer_set(source, data.rows, rng=rng, encoded=data.encoded)
     evaluator = Evaluator(source, data, validation, coverage, options, exact)
     search = Search(source, data, transfer_set, evaluator, options, seed, n_jobs, verbose)
     trained = search.run()
@@ -307,7 +307,9 @@ class Search:
         if len(held_out) < DEFAULTS.search.min_held_out_share * self.transfer_set.n_real:
             return first
         rng = np.random.default_rng(seed)
-        transfer_set = extend_transfer_set(self.transfer_set, self.source, held_out, rng=rng)
+        transfer_set = extend_transfer_set(
+            self.transfer_set, self.source, held_out, rng=rng, encoded=self.data.held_out_encoded
+        )
         n_samples = min(config.final_samples, config.final_epochs * len(transfer_set.rows))
         trained = continue_training(
             first.trained,

@@ -1,5 +1,6 @@
 """Synthetic rows: jitter, interpolation, crossover; rows from a model's own training rows."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,40 @@ from limes.sources.pipelines import unwrap
 
 # Rows that are checked for categories. Bounds the time.
 CATEGORY_ROWS = 2000
+
+
+@dataclass(frozen=True, eq=False)
+class Categories:
+    """The columns that a synthetic row takes from a real one, those of a group together."""
+
+    # Shape (n_features,).
+    is_category: NDArray[np.bool_]
+    # Shape (n_categories,). Which draw decides for each of these columns.
+    draw_of_column: Indices
+    n_draws: int
+
+    @classmethod
+    def of(cls, rows: Array, groups: Indices | None) -> "Categories":
+        """Return the columns of groups, and those with few values: see ``find_categories``."""
+        is_category = find_categories(rows)
+        if groups is None:
+            return cls(is_category, np.arange(int(is_category.sum())), int(is_category.sum()))
+        is_category |= groups >= 0
+        # A column without a group is a group of its own.
+        own = np.where(groups >= 0, groups, len(groups) + np.arange(len(groups)))
+        numbers, draws = np.unique(own[is_category], return_inverse=True)
+        return cls(is_category, draws, len(numbers))
+
+    def draw(self, n_rows: int, rng: np.random.Generator) -> Array:
+        """Return random numbers from 0 to 1, the same for all columns of a group."""
+        return rng.random((n_rows, self.n_draws))[:, self.draw_of_column]
+
+    def exchange(
+        self, synthetic: Array, is_exchanged: NDArray[np.bool_], first: Array, second: Array
+    ) -> None:
+        """Set the categories to those of the first rows where exchanged, else of the second."""
+        columns = self.is_category
+        synthetic[:, columns] = np.where(is_exchanged, first[:, columns], second[:, columns])
 
 
 def rows_from_training_rows(model: Any, rng: np.random.Generator) -> Array:
@@ -40,7 +75,12 @@ def rows_from_training_rows(model: Any, rng: np.random.Generator) -> Array:
 
 
 def interpolate(
-    rows: Array, n_synthetic: int, rng: np.random.Generator, *, extrapolation: float = 0.0
+    rows: Array,
+    n_synthetic: int,
+    rng: np.random.Generator,
+    *,
+    groups: Indices | None = None,
+    extrapolation: float = 0.0,
 ) -> Array:
     """Make rows between any two rows, and up to a share of their distance beyond them.
 
@@ -49,17 +89,18 @@ def interpolate(
     first, second = (rows[rng.integers(len(rows), size=n_synthetic)] for _ in range(2))
     fraction = rng.uniform(-extrapolation, 1.0 + extrapolation, (n_synthetic, 1))
     synthetic = first + fraction * (second - first)
-    is_category = find_categories(rows)
-    is_second = rng.random((n_synthetic, int(is_category.sum()))) < fraction
-    synthetic[:, is_category] = np.where(is_second, second[:, is_category], first[:, is_category])
+    categories = Categories.of(rows, groups)
+    is_second = categories.draw(n_synthetic, rng) < fraction
+    categories.exchange(synthetic, is_second, second, first)
     return synthetic
 
 
-def coverage_rows(rows: Array, n_synthetic: int, rng: np.random.Generator) -> Array:
+def coverage_rows(
+    rows: Array, n_synthetic: int, rng: np.random.Generator, *, groups: Indices | None = None
+) -> Array:
     """Make rows between and around the given ones, where a model may be used as well."""
-    return interpolate(
-        rows, n_synthetic, rng, extrapolation=DEFAULTS.synthetic.coverage_extrapolation
-    )
+    extrapolation = DEFAULTS.synthetic.coverage_extrapolation
+    return interpolate(rows, n_synthetic, rng, groups=groups, extrapolation=extrapolation)
 
 
 def jitter(
@@ -70,6 +111,7 @@ def jitter(
     search_rows: Array,
     rng: np.random.Generator,
     probability: Array | None = None,
+    groups: Indices | None = None,
 ) -> tuple[Array, Indices]:
     """Make rows near the first ones, by differences of their neighbours; return their starts too.
 
@@ -78,10 +120,10 @@ def jitter(
     steps = DEFAULTS.synthetic.jitter_steps
     starts = np.arange(n_starts)
     neighbours = _neighbours(search_rows, starts, rng)
-    is_category = find_categories(rows)
+    categories = Categories.of(rows, groups)
     drawn = [rng.choice(n_starts, size=n_synthetic // len(steps), p=probability) for _ in steps]
     parts = [
-        _jitter_or_interpolate(rows, starts, neighbours, chosen, length, is_category, rng)
+        _jitter_or_interpolate(rows, starts, neighbours, chosen, length, categories, rng)
         for chosen, (length, _) in zip(drawn, steps, strict=True)
     ]
     return np.concatenate(parts).astype(np.float64), np.concatenate(drawn)
@@ -95,6 +137,7 @@ def crossover(
     search_rows: Array,
     rng: np.random.Generator,
     probability: Array | None = None,
+    groups: Indices | None = None,
 ) -> tuple[Array, Indices]:
     """Make rows with each feature from another neighbour of a start; return their starts too.
 
@@ -103,7 +146,7 @@ def crossover(
     """
     neighbours = _neighbours(search_rows, np.arange(n_starts), rng)
     drawn = rng.choice(n_starts, size=n_synthetic, p=probability)
-    return _recombine(rows, neighbours[drawn], rng), drawn
+    return _recombine(rows, neighbours[drawn], rng, groups), drawn
 
 
 def sample_near_border(
@@ -114,6 +157,7 @@ def sample_near_border(
     search_rows: Array,
     correlated_share: float = 1.0,
     rng: np.random.Generator,
+    groups: Indices | None = None,
 ) -> NDArray[np.float32]:
     """Make rows near the given ones, more of them where the source is ambiguous.
 
@@ -128,7 +172,7 @@ def sample_near_border(
     neighbours = _neighbours(search_rows, starts, rng)
     probability = ambiguity[starts] + config.unambiguous_weight
     probability /= probability.sum()
-    is_category = find_categories(rows)
+    categories = Categories.of(rows, groups)
     crossed_share = config.crossover_share if len(rows) < config.few_rows else 0.0
     n_crossed = int(n_synthetic * max(crossed_share, 1.0 - correlated_share**2))
     interpolated_share = 1.0 - sum(share for _, share in config.jitter_steps)
@@ -139,13 +183,14 @@ def sample_near_border(
             neighbours,
             rng.choice(len(starts), size=int((n_synthetic - n_crossed) * share), p=probability),
             length,
-            is_category,
+            categories,
             rng,
         )
         for length, share in (*config.jitter_steps, (None, interpolated_share))
     ]
     drawn = rng.choice(len(starts), size=n_crossed, p=probability)
-    return np.concatenate([*parts, _recombine(rows, neighbours[drawn], rng).astype(np.float32)])
+    crossed = _recombine(rows, neighbours[drawn], rng, groups).astype(np.float32)
+    return np.concatenate([*parts, crossed])
 
 
 def _sample_starts(ambiguity: Array, rng: np.random.Generator) -> NDArray[np.intp]:
@@ -190,7 +235,7 @@ def _jitter_or_interpolate(
     neighbours: NDArray[np.intp],
     drawn: Indices,
     length: float | None,
-    is_category: NDArray[np.bool_],
+    categories: Categories,
     rng: np.random.Generator,
 ) -> NDArray[np.float32]:
     """Move each drawn start by part of a difference of two neighbours; without a length, to one."""
@@ -203,23 +248,25 @@ def _jitter_or_interpolate(
         synthetic = start + fraction * (first - start)
     else:
         synthetic = start + length * (first - second)
-    if is_category.any():
-        is_exchanged = (
-            rng.random((n_synthetic, int(is_category.sum())))
-            < DEFAULTS.synthetic.max_exchanged_share * fraction
-        )
-        synthetic[:, is_category] = np.where(
-            is_exchanged, first[:, is_category], start[:, is_category]
-        )
+    if categories.n_draws:
+        max_share = DEFAULTS.synthetic.max_exchanged_share
+        is_exchanged = categories.draw(n_synthetic, rng) < max_share * fraction
+        categories.exchange(synthetic, is_exchanged, first, start)
     return synthetic.astype(np.float32)
 
 
-def _recombine(rows: Array, parents: Indices, rng: np.random.Generator) -> Array:
-    """Make a row from each line of parents, every feature from a random one of them."""
+def _recombine(
+    rows: Array, parents: Indices, rng: np.random.Generator, groups: Indices | None
+) -> Array:
+    """Make a row from each line of parents, every feature or group from a random one of them."""
     n_synthetic, n_parents = parents.shape
     synthetic = np.empty((n_synthetic, rows.shape[1]), dtype=rows.dtype)
+    chosen_by_group: dict[int, Any] = {}
     # Column by column, since rows can be wide.
     for place, column in enumerate(rows.T):
-        chosen = rng.integers(n_parents, size=n_synthetic)
+        group = -1 if groups is None else int(groups[place])
+        if group not in chosen_by_group or group < 0:
+            chosen_by_group[group] = rng.integers(n_parents, size=n_synthetic)
+        chosen = chosen_by_group[group]
         synthetic[:, place] = column[parents[np.arange(n_synthetic), chosen]]
     return synthetic

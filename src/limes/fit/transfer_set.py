@@ -13,6 +13,7 @@ from threadpoolctl import ThreadpoolController
 from limes._core.train import CurvedInputs
 from limes._typing import Array, Indices
 from limes.fit.config import DEFAULTS
+from limes.fit.data import EncodedRows
 from limes.fit.synthetic import coverage_rows, sample_near_border
 from limes.sources.base import MulticlassSource
 
@@ -59,6 +60,8 @@ class TransferSet:
     n_real: int
     # Exponent of the probabilities: that of the first set where others are added.
     sharpening: float
+    # Of a table: the real rows before the linear steps.
+    encoded: EncodedRows | None = None
 
     @cached_property
     @one_blas_thread
@@ -96,9 +99,16 @@ class TransferSet:
 
 
 def build_transfer_set(
-    source: MulticlassSource, rows: Array, *, rng: np.random.Generator
+    source: MulticlassSource,
+    rows: Array,
+    *,
+    rng: np.random.Generator,
+    encoded: EncodedRows | None = None,
 ) -> TransferSet:
-    """Label real rows, and many synthetic ones made from them, with the source's probabilities."""
+    """Label real rows, and many synthetic ones made from them, with the source's probabilities.
+
+    Those of a table are made from its encoded rows, so that categories are not mixed.
+    """
     config = DEFAULTS.transfer
     n_features = rows.shape[1]
     n_synthetic = min(
@@ -110,7 +120,7 @@ def build_transfer_set(
     is_wide = n_features >= config.wide_features
     components, explained_share = _principal_components(rows) if is_wide else (None, 1.0)
     labelled, logits = _label_rows(
-        source, rows, len(rows), int(n_synthetic), components, explained_share, rng
+        source, rows, len(rows), int(n_synthetic), components, explained_share, rng, encoded
     )
     sharpening = find_sharpening(logits[:: max(1, len(logits) // SHARPENING_ROWS)])
     return TransferSet(
@@ -121,16 +131,24 @@ def build_transfer_set(
         _gradient_directions(source, rows, logits[: len(rows)], rng) if is_wide else None,
         len(rows),
         sharpening,
+        encoded,
     )
 
 
 def extend_transfer_set(
-    transfer_set: TransferSet, source: MulticlassSource, rows: Array, *, rng: np.random.Generator
+    transfer_set: TransferSet,
+    source: MulticlassSource,
+    rows: Array,
+    *,
+    rng: np.random.Generator,
+    encoded: EncodedRows | None = None,
 ) -> TransferSet:
     """Add further real rows, and as many synthetic ones for each as there are already."""
     n_real, n_synthetic = transfer_set.n_real, len(transfer_set.rows) - transfer_set.n_real
     # In the same precision, or a category would have two values.
     added = rows.astype(np.float32)
+    if encoded is not None and transfer_set.encoded is not None:
+        encoded = encoded.followed_by(transfer_set.encoded)
     labelled, logits = _label_rows(
         source,
         np.concatenate([added, transfer_set.rows[:n_real]]).astype(np.float64),
@@ -139,6 +157,7 @@ def extend_transfer_set(
         transfer_set.components,
         transfer_set.explained_share,
         rng,
+        encoded,
     )
     probabilities, ambiguity = _targets(logits, transfer_set.sharpening)
 
@@ -166,6 +185,7 @@ def _label_rows(
     components: Array | None,
     explained_share: float,
     rng: np.random.Generator,
+    encoded: EncodedRows | None,
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Return the first rows, and more that are made from them or repeat them, with their logits.
 
@@ -177,7 +197,7 @@ def _label_rows(
     real_share = DEFAULTS.transfer.real_share * explained_share**2
     n_repeats = int(real_share * n_more / n_starts)
     synthetic = _synthetic_rows(
-        rows, logits, n_more - n_repeats * n_starts, components, explained_share, rng
+        rows, logits, n_more - n_repeats * n_starts, components, explained_share, rng, encoded
     )
     real = [starts.astype(np.float32)] * (n_repeats + 1)
     all_logits = [logits, query_source(source, synthetic), *[logits] * n_repeats]
@@ -192,6 +212,7 @@ def _synthetic_rows(
     components: Array | None,
     explained_share: float,
     rng: np.random.Generator,
+    encoded: EncodedRows | None,
 ) -> NDArray[np.float32]:
     """Make rows near real ones, more where the source is ambiguous, and between any two.
 
@@ -201,16 +222,19 @@ def _synthetic_rows(
     config = DEFAULTS.transfer
     share = config.coverage_share if components is None else config.wide_coverage_share
     n_coverage = int(share * n_synthetic)
+    parents, groups = (rows, None) if encoded is None else (encoded.rows, encoded.groups)
     near_border = sample_near_border(
-        rows,
+        parents,
         ambiguity_of(logits),
         n_synthetic - n_coverage,
         search_rows=rows if components is None else rows @ components,
         correlated_share=explained_share,
         rng=rng,
+        groups=groups,
     )
-    coverage = coverage_rows(rows[: len(logits)], n_coverage, rng)
-    return np.concatenate([near_border, coverage.astype(np.float32)])
+    coverage = coverage_rows(parents[: len(logits)], n_coverage, rng, groups=groups)
+    synthetic = np.concatenate([near_border, coverage.astype(np.float32)])
+    return synthetic if encoded is None else encoded.to_source_space(synthetic).astype(np.float32)
 
 
 def query_source(source: MulticlassSource, rows: NDArray[np.floating]) -> NDArray[np.float32]:

@@ -117,9 +117,12 @@ def _margins(logits: Array) -> Array:
 def held_out_validation_set(
     source: MulticlassSource, sampled: SampledRows, places: Indices, options: FitOptions
 ) -> ValidationSet:
-    """Return some of the sampled rows as a validation set, with equal weights."""
+    """Return some of the sampled rows as a validation set, weighted as the user weights them."""
     class_index = predict_index(source, sampled.rows[places], options)
-    return ValidationSet.unweighted(_raw_rows(sampled, places), class_index)
+    rows, weight = _raw_rows(sampled, places), sampled.sample_weight
+    if weight is None or not weight[places].any():
+        return ValidationSet.unweighted(rows, class_index)
+    return ValidationSet(rows, class_index, weight[places] / weight[places].sum())
 
 
 def coverage_validation_set(
@@ -136,7 +139,7 @@ def coverage_validation_set(
     places = (
         held_out if len(held_out) >= DEFAULTS.validation.min_rows else np.arange(len(is_held_out))
     )
-    raw = coverage_rows(_raw_rows(sampled, places), max(1, n_coverage), rng)
+    raw = coverage_rows(_raw_rows(sampled, places), max(1, n_coverage), rng, groups=sampled.groups)
     rows = raw if sampled.preprocessing is None else sampled.preprocessing.apply(raw)
     return ValidationSet.unweighted(raw, predict_index(source, rows, options))
 
@@ -153,7 +156,6 @@ def importance_weighted_validation_set(
     sampled: SampledRows,
     is_held_out: NDArray[np.bool_],
     is_training_row: NDArray[np.bool_],
-    target_margins: Array | None,
     options: FitOptions,
     rng: np.random.Generator,
 ) -> ValidationSet:
@@ -176,6 +178,7 @@ def importance_weighted_validation_set(
     is_like_all = is_wide or not can_cross or 2 * len(others) >= len(held_out)
     starts = others if has_others and is_like_all else held_out
     has_starts = len(starts) >= config.min_start_rows and (has_others or can_cross)
+    target_margins, target_weights = source.out_of_fold_margins, source.out_of_fold_weights
     if target_margins is None or not has_starts:
         return held_out_validation_set(source, sampled, held_out, options)
     n_real = len(others) if starts is others else 0
@@ -202,18 +205,23 @@ def importance_weighted_validation_set(
             search_rows=sampled.rows[places],
             rng=rng,
             probability=_start_probability(start_margins),
+            groups=sampled.groups,
         )
         for make in makers
     ]
     raw, origin = (np.concatenate(parts) for parts in zip(*made, strict=True))
     rows = raw if sampled.preprocessing is None else sampled.preprocessing.apply(raw)
     real_margins, margins = start_margins[:n_real], _margins(source.logits(rows))
-    weights = importance_weights(np.concatenate([real_margins, margins]), target_margins)
+    weights = importance_weights(
+        np.concatenate([real_margins, margins]), target_margins, target_weights
+    )
     drawn = _draw_by_weight(weights[n_real:], n_synthetic, rng)
     return ValidationSet(
         np.concatenate([real.rows, raw[drawn]]),
         np.concatenate([real.class_index, predict_index(source, rows[drawn], options)]),
-        importance_weights(np.concatenate([real_margins, margins[drawn]]), target_margins),
+        importance_weights(
+            np.concatenate([real_margins, margins[drawn]]), target_margins, target_weights
+        ),
         np.concatenate([np.arange(n_real), origin[drawn]]),
     )
 
@@ -227,8 +235,10 @@ def _start_probability(margins: Array) -> Array:
     return (1 - share) / len(margins) + share * ambiguity / ambiguity.sum()
 
 
-def importance_weights(margins: Array, target_margins: Array) -> Array:
-    """Return weights that give margins the distribution of target margins, by bins.
+def importance_weights(
+    margins: Array, target_margins: Array, target_weights: Array | None = None
+) -> Array:
+    """Return weights that give margins the distribution of weighted target margins, by bins.
 
     Examples
     --------
@@ -244,7 +254,7 @@ def importance_weights(margins: Array, target_margins: Array) -> Array:
     edges = np.unique(np.quantile(target_margins, quantiles))
     bins, target_bins = np.searchsorted(edges, margins), np.searchsorted(edges, target_margins)
     counts = np.bincount(bins, minlength=len(edges) + 1)
-    target_counts = np.bincount(target_bins, minlength=len(edges) + 1)
+    target_counts = np.bincount(target_bins, target_weights, minlength=len(edges) + 1)
     weights = (target_counts / np.maximum(counts, 1))[bins]
     # Without a bin that has both, there is nothing to match.
     return weights / weights.sum() if weights.any() else np.full(len(margins), 1 / len(margins))
@@ -270,12 +280,15 @@ def augmented_validation_set(
     if len(rows) >= DEFAULTS.validation.min_rows:
         return validation, rows
     real = np.concatenate([rows, data.rows])
+    encoded = data.encoded
     synthetic, _ = jitter(
-        real,
+        real if encoded is None else np.concatenate([validation.rows, encoded.rows]),
         len(real),
         DEFAULTS.validation.min_synthetic_rows,
         search_rows=real,
         rng=np.random.default_rng(0),
+        groups=None if encoded is None else encoded.groups,
     )
+    synthetic = synthetic if encoded is None else encoded.to_source_space(synthetic)
     rows = np.concatenate([real, synthetic])
     return ValidationSet.unweighted(rows, source.predict_index(rows)), rows

@@ -26,6 +26,7 @@ from limes.raster.scene import (
     paths_of,
     split_shape,
 )
+from limes.sources.table_encoder import check_no_encoder
 
 if TYPE_CHECKING:
     import xarray
@@ -121,6 +122,7 @@ def predict_raster(
         raise TypeError(
             f"fast must be a fitted BordersClassifier, got {fast!r:.60}: call limes.accelerate."
         )
+    check_no_encoder(fast, "a scene")
     outputs = [
         "label",
         *(["probability"] if proba else []),

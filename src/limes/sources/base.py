@@ -55,6 +55,8 @@ class MulticlassSource(ABC):
     # Differences of the two largest logits of rows that the classifier was trained without; None
     # where it was not trained again.
     out_of_fold_margins: Array | None = None
+    # How much each of these rows counts; None where all count the same.
+    out_of_fold_weights: Array | None = None
 
     @property
     def multiply_adds(self) -> float:
@@ -125,6 +127,7 @@ class RescaledSource(MulticlassSource):
         self.classes, self.n_features = source.classes, source.n_features
         self.decides_by_vote, self.query_cost = source.decides_by_vote, source.query_cost
         self.out_of_fold_margins = source.out_of_fold_margins
+        self.out_of_fold_weights = source.out_of_fold_weights
 
     @property
     def multiply_adds(self) -> float:
@@ -196,6 +199,8 @@ class SourceContext:
     rng: np.random.Generator
     # The source that was built from these rows, so that its sigmoids are not fitted again.
     source: MulticlassSource | None = None
+    # Shape (n_rows,). The weights that the classifier was trained with; None for equal ones.
+    sample_weight: Array | None = None
 
 
 @singledispatch

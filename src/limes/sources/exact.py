@@ -14,6 +14,7 @@ from limes.model.model import scheme_labels
 from limes.model.svm import TrainedSvm
 from limes.sources.base import NoExactSumsError, SourceContext, exact_scheme
 from limes.sources.pipelines import unwrap
+from limes.sources.table_encoder import source_after
 
 
 def exact_scheme_of(model: Any, context: SourceContext | None = None) -> ExactScheme | None:
@@ -52,11 +53,17 @@ def exact_predict(fast: Any, source: Any = None) -> Callable[[Any], Labels] | No
     if scheme is None or isinstance(scheme, ExactScheme):
         return None
     exact = scheme.exact if isinstance(scheme, FallbackScheme) else None
+    encoder = getattr(fast, "encoder_", None)
     if exact is None and source is not None:
-        exact = exact_scheme_of(source)
+        exact = exact_scheme_of(source_after(encoder, source))
     if exact is None:
         return None
-    return lambda X: scheme_labels(exact, X, fast.classes_, n_jobs=1)
+
+    def predict(X: Any) -> Labels:
+        rows = X if encoder is None else encoder.transform(X)
+        return scheme_labels(exact, rows, fast.classes_, n_jobs=1)
+
+    return predict
 
 
 def labels_of(model: Any) -> Labels:

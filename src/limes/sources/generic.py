@@ -114,7 +114,9 @@ def _from_function(function: Callable[[Array], Array], context: SourceContext) -
     inverse_temperature, shift = DEFAULT_SLOPE, 0.0
     if context.class_index is not None and n_classes == 2:
         decision = scores(context.X)[:, 1]
-        inverse_temperature, shift = fit_pair_sigmoid(decision, context.class_index, (0, 1))
+        inverse_temperature, shift = fit_pair_sigmoid(
+            decision, context.class_index, (0, 1), context.sample_weight
+        )
     return LogitSource.from_scores(
         classes,
         context.X.shape[1],
@@ -206,6 +208,8 @@ def with_feature_names(model: Any, method: Callable[[Any], Any]) -> Callable[[Ar
         return method
 
     def named(X: Array) -> Any:
+        if hasattr(X, "columns"):
+            return method(X)
         from pandas import DataFrame
 
         return method(DataFrame(X, columns=names))

@@ -5,6 +5,7 @@ from functools import singledispatch
 from typing import Any
 
 import numpy as np
+from sklearn import get_config
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA, IncrementalPCA, TruncatedSVD
 from sklearn.feature_selection import SelectorMixin
@@ -18,6 +19,7 @@ from sklearn.preprocessing import (
     RobustScaler,
     StandardScaler,
 )
+from sklearn.utils.validation import has_fit_parameter
 
 from limes._typing import Array
 from limes.model.affine import AffineMap
@@ -50,6 +52,26 @@ def _unwrap_pipeline(pipeline: Pipeline) -> tuple[Any, AffineMap | None]:
     if inner is None:
         return model, preprocessing
     return model, inner if preprocessing is None else preprocessing.then(inner)
+
+
+def fit_source(model: Any, X: Any, y: Any, sample_weight: Array | None = None) -> Any:
+    """Fit a classifier, or the one at the end of pipelines and searches, with weights of rows."""
+    if sample_weight is None:
+        return model.fit(X, y)
+    if get_config()["enable_metadata_routing"]:
+        return model.fit(X, y, sample_weight=sample_weight)
+    inner, path = model, ""
+    while isinstance(inner, Pipeline | BaseSearchCV):
+        if isinstance(inner, Pipeline):
+            path, inner = f"{path}{inner.steps[-1][0]}__", inner.steps[-1][1]
+        else:
+            inner = inner.estimator
+    if not has_fit_parameter(inner, "sample_weight"):
+        raise TypeError(
+            f"sample_weight was given, but {type(inner).__name__} is fitted without weights: leave "
+            "it out, or take a source that has them."
+        )
+    return model.fit(X, y, **{f"{path}sample_weight": sample_weight})
 
 
 @singledispatch
