@@ -581,12 +581,9 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         result = replace(result, features=FeatureStatistics.from_rows(rows))
         self._set_result(source, result, encoder, start=start)
         if self.verbose:
-            is_plain = encoder is None
-            timed, predict = (
-                (rows, self.model_.predict) if is_plain else (given.table, self.predict)
-            )
+            timed = (rows, self.model_.predict) if encoder is None else (given.table, self.predict)
             others = label_by(source, self.classes_), exact_predict(self, source)
-            print(measure_break_even(self.fit_seconds_, timed, predict, *others))
+            print(measure_break_even(self.fit_seconds_, *timed, *others))
         return self
 
     def _take_exact_sums(self, source: Any, *, start: float) -> Self:
