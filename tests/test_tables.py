@@ -30,6 +30,7 @@ import limes
 from limes.export.c import to_c
 from limes.export.libagf import to_libagf
 from limes.export.onnx import to_onnx
+from limes.html_report import html_report
 from limes.model import load_model, save_model
 from tests.conftest import quick_training
 from tests.tables import CATEGORIES, EDUCATION, NUMBERS, census_columns, census_table
@@ -292,8 +293,9 @@ def test_a_file_and_exports_refuse_the_steps_and_take_the_maps(census, fast, tmp
     for refused in (lambda: fast.save(path), *(lambda f=f: f(fast) for f in (to_c, to_onnx))):
         with pytest.raises(ValueError, match=r"ColumnTransformer.*from_model\(fast.model_\)"):
             refused()
-    with pytest.raises(ValueError, match="ColumnTransformer"):
-        to_libagf(fast)
+    for refused in (lambda: to_libagf(fast), lambda: html_report(fast, census[2])):
+        with pytest.raises(ValueError, match="ColumnTransformer"):
+            refused()
     assert not path.exists()
     maps = limes.BordersClassifier.from_model(fast.model_)
     encoded = fast.encoder_.transform(census[2])

@@ -22,6 +22,7 @@ from limes.model.model import Candidate
 from limes.plotting import COLOURS, Plane, draw_candidates, draw_plane, new_figure
 from limes.report import N_BINS, ComparedModel, Comparison, ModelScores, compare
 from limes.sources.exact import exact_predict
+from limes.sources.table_encoder import check_no_encoder
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -72,6 +73,7 @@ def html_report(
     >>> html_report(fast, X, y).splitlines()[0]
     '<!doctype html>'
     """
+    check_no_encoder(fast, "an HTML page")
     source = _source_of(fast) if source is None else source
     rows, truth = _as_rows(X), None if y is None else np.asarray(y)
     comparison = compare(
