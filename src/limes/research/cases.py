@@ -118,7 +118,7 @@ class FitResult(NamedTuple):
     # ``agreement_`` and ``agreement_error_``.
     agreement_estimated: float
     agreement_error: float
-    # Of the bytes of the model's file.
+    # Of the bytes of the model's file, without the time that the fit took.
     digest: str
     # Of the installation: what git says of its folder, else the version.
     commit: str
@@ -314,7 +314,9 @@ def _change_defaults(
 def _fit(task: "dict[str, Any]", folder: str) -> "tuple[dict[str, Any], Any]":
     """Return the fields of a result."""
     import hashlib
+    import math
     import time
+    from dataclasses import replace
     from pathlib import Path
 
     import limes
@@ -333,6 +335,9 @@ def _fit(task: "dict[str, Any]", folder: str) -> "tuple[dict[str, Any], Any]":
         result["agreement_estimated"] = float(fast.agreement_)
         result["agreement_error"] = float(fast.agreement_error_)
         file = Path(folder, "model.limes")
+        if hasattr(fast.model_.info, "fit_seconds"):
+            info = replace(fast.model_.info, fit_seconds=math.nan)
+            fast.model_ = replace(fast.model_, info=info)
         fast.save(file)
         result["digest"] = hashlib.sha256(file.read_bytes()).hexdigest()[:16]
     except Exception as error:
