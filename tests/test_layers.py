@@ -27,6 +27,7 @@ LAYERS = {
     "datasets": 5,
     "export": 5,
     "files": 5,
+    "foreign": 5,
     "html_report": 5,
     "libsvm": 5,
     "plotting": 5,

@@ -58,9 +58,9 @@ def _open_temporary(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         return
     target = Path(os.path.realpath(path))
     _tidy_folder(target.parent)
-    temporary, stream = _create_locked(target)
+    temporary = _temporary_name(target)
     try:
-        with stream:
+        with _create_locked(temporary) as stream:
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
@@ -107,27 +107,31 @@ def atomic_paths(*paths: str | os.PathLike[str]) -> Iterator[list[Path]]:
 def _reserve(target: Path) -> Iterator[Path]:
     """Yield the name of a temporary file; a locked file beside it says that it is in use."""
     _tidy_folder(target.parent)
-    lock, stream = _create_locked(target, LOCK_END)
-    temporary = lock.with_name(lock.name.removesuffix(LOCK_END))
+    temporary = _temporary_name(target)
+    lock = temporary.with_name(temporary.name + LOCK_END)
     try:
-        with stream:
+        with _create_locked(lock):
             yield temporary
     finally:
         temporary.unlink(missing_ok=True)
         lock.unlink(missing_ok=True)
 
 
-def _create_locked(target: Path, end: str = "") -> tuple[Path, BinaryIO]:
-    """Create and lock a temporary file beside another."""
+def _temporary_name(target: Path) -> Path:
+    """Return a new name beside a file."""
+    return target.with_name(f".{target.name}.{secrets.token_hex(8)}.tmp")
+
+
+def _create_locked(path: Path) -> BinaryIO:
+    """Create and lock a file."""
     while True:
-        path = target.with_name(f".{target.name}.{secrets.token_hex(8)}.tmp{end}")
         stream = path.open("xb")
         with suppress(OSError):
             _lock(stream, is_locked=True)
         # Another process may have removed it between the two steps.
         with suppress(FileNotFoundError):
             if os.path.samestat(path.stat(), os.fstat(stream.fileno())):
-                return path, stream
+                return stream
         stream.close()
 
 

@@ -20,7 +20,6 @@ MEANINGS = {
 }
 # Most labels that are listed; more are only counted.
 MAX_LISTED = 30
-MODEL_PREAMBLES = (b"\x89LIMES", b"svm_type", b"kernel_type", b"1v1", b"1vR", b"ADJ")
 
 
 def add_parser(commands: Any) -> None:
@@ -78,11 +77,9 @@ def facts_text(facts: dict[str, Any]) -> str:
 
 def _is_model(path: Path) -> bool:
     """Return whether a file is a model, by its first bytes."""
-    if str(path) == "-":
-        return False
-    with path.open("rb") as stream:
-        preamble = stream.read(64)
-    return preamble.lstrip().startswith(MODEL_PREAMBLES)
+    from limes.cli.models import recognise_model
+
+    return str(path) != "-" and recognise_model(path) is not None
 
 
 def _describe_model(path: Path) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Open model files of any kind."""
 
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -109,15 +110,20 @@ def open_model(
 
 def _open_model(path: Path, n_features: int | None, scaling: Path | None) -> OpenModel:
     """Read a model file of any kind."""
-    with path.open("rb") as stream:
-        preamble = stream.read(PREAMBLE_BYTES)
-    if preamble.startswith(MAGIC):
+    kind = recognise_model(path)
+    if kind == "limes":
         return _open_limes(path)
-    if preamble.split(maxsplit=1)[:1] in ([word] for word in LIBAGF_TYPES):
+    if kind == "libagf":
         return _open_libagf(path)
-    if preamble.lstrip().startswith((b"svm_type", b"kernel_type")):
+    if kind == "libsvm":
         model = read_libsvm_model(path, n_features=n_features, range=scaling, widen=True)
         return OpenModel(path, "libsvm", model, scaling=scaling)
+    if kind is not None:
+        model = getattr(import_module(f"limes.foreign.{kind}"), f"read_{kind}_model")(path)
+        names = getattr(model, "feature_names_in_", None)
+        return OpenModel(path, "source", model, None if names is None else tuple(map(str, names)))
+    with path.open("rb") as stream:
+        preamble = stream.read(PREAMBLE_BYTES)
     content = recognise_file(path)
     if content is not None:
         remedy = "" if content.name in ("TIFF", *FORMATS) else f": {content.remedy}"
@@ -125,9 +131,29 @@ def _open_model(path: Path, n_features: int | None, scaling: Path | None) -> Ope
     else:
         found = repr(preamble[:20]) if preamble else "an empty file"
     raise ValueError(
-        f"{path}, byte 0: expected a model: a .limes file, a LIBSVM or libAGF model, or a file of "
-        f"limes train; found {found}."
+        f"{path}, byte 0: expected a model: a .limes file, one of LIBSVM, libAGF, OpenCV, skops or "
+        f"ONNX, or a file of limes train; found {found}."
     )
+
+
+def recognise_model(path: Path) -> str | None:
+    """Return which program's model a file is, by its first bytes; None if it is none."""
+    with path.open("rb") as stream:
+        preamble = stream.read(PREAMBLE_BYTES)
+    if preamble.startswith(MAGIC):
+        return "limes"
+    if preamble.split(maxsplit=1)[:1] in ([word] for word in LIBAGF_TYPES):
+        return "libagf"
+    if preamble.lstrip().startswith((b"svm_type", b"kernel_type")):
+        return "libsvm"
+    # An ONNX file begins with the number of its version and the field after that.
+    if preamble[:1] == b"\x08" and preamble[2:3] in (b"\x12", b":", b"B"):
+        return "onnx"
+    text = preamble.removeprefix(b"\xef\xbb\xbf").lstrip()
+    if text.startswith(b"%YAML") or (text.startswith((b"<", b"{")) and b"opencv" in text):
+        return "opencv"
+    content = recognise_file(path)
+    return "skops" if content is not None and content.name == "skops" else None
 
 
 def _open_limes(path: Path) -> OpenModel:

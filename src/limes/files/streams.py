@@ -83,9 +83,7 @@ SIGNATURES: tuple[tuple[tuple[bytes, ...], Content], ...] = (
         Content("HDF5", "an HDF5 or NetCDF file", "open it with xarray, and call fast.predict"),
     ),
 )
-SKOPS = Content(
-    "skops", "a model of skops", "load it with skops.io.load, and give it to limes.accelerate"
-)
+SKOPS = Content("skops", "a model of skops", "use it as the model, in limes accelerate")
 ZIP = Content("zip", "a zip archive", "unpack it first")
 NPZ = Content("npz", "an archive of NumPy arrays", READ_ROWS)
 

@@ -48,6 +48,9 @@ class LibsvmClassifier(ClassifierMixin, BaseEstimator):
         LIBSVM's ``probA`` and ``probB``; None for a model without probabilities.
     first_index : {0, 1}, default=1
         Number of the first feature in files. LIBSVM's begin with 1, some programs' with 0.
+    iterate_two_classes : bool, default=False
+        Whether probabilities of two classes come from the iteration that more classes need, as in
+        scikit-learn and ONNX Runtime.
 
     Attributes
     ----------
@@ -75,12 +78,14 @@ class LibsvmClassifier(ClassifierMixin, BaseEstimator):
         svm_type: str = "c_svc",
         sigmoids: Array | None = None,
         first_index: int = 1,
+        iterate_two_classes: bool = False,
     ) -> None:
         self.svm = svm
         self.labels = labels
         self.svm_type = svm_type
         self.sigmoids = sigmoids
         self.first_index = first_index
+        self.iterate_two_classes = iterate_two_classes
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Return the model unchanged: LIBSVM has fitted it.
@@ -202,7 +207,11 @@ class LibsvmClassifier(ClassifierMixin, BaseEstimator):
         """Return the probabilities in the order of ``labels``."""
         assert self.sigmoids is not None
         exponents = self.sigmoids[1] - self._pair_decisions(X) * self.sigmoids[0]
-        return couple_like_libsvm(expit(exponents), complements=expit(-exponents))
+        return couple_like_libsvm(
+            expit(exponents),
+            complements=expit(-exponents),
+            iterate_two_classes=self.iterate_two_classes,
+        )
 
 
 @as_source.register
@@ -246,7 +255,12 @@ def _libsvm_sigmoids(model: LibsvmClassifier, context: SourceContext | None) -> 
     Pairs have the order of the file.
     """
     if model.sigmoids is not None:
-        return PairSigmoids(-model.sigmoids[0], model.sigmoids[1], like_libsvm=True)
+        return PairSigmoids(
+            -model.sigmoids[0],
+            model.sigmoids[1],
+            like_libsvm=True,
+            iterate_two_classes=model.iterate_two_classes,
+        )
     if context is None or context.class_index is None:
         n_pairs = len(model.svm.intercepts)
         return PairSigmoids(np.full(n_pairs, DEFAULT_SLOPE), np.zeros(n_pairs))

@@ -19,7 +19,8 @@ from limes.sources.pipelines import as_affine
 
 # Larger files hold something else: a million features with all digits are shorter.
 MAX_FILE_BYTES = 1 << 26
-NUMBER = re.compile(rb"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{1,5})?")
+# Possessive quantifiers: there is no backtracking, so long text fails in linear time.
+NUMBER = re.compile(rb"[-+]?(?:\d++\.?+\d*+|\.\d++)(?:[eE][-+]?\d{1,5}+)?+")
 INDEX = re.compile(rb"\d{1,9}")
 
 

@@ -1,0 +1,38 @@
+"""Changed scaling files: `python tests/fuzz/fuzz_scaling.py [N] [SEED]`."""
+
+from pathlib import Path
+
+import numpy as np
+from mutations import fuzz, main, temporary_folder
+
+from limes.libsvm.scaling import read_scaling
+
+STORED = Path(__file__).parents[1] / "data" / "foreign"
+
+
+def seeds():
+    """Return files of svm-scale, R, Orfeo ToolBox and GRASS."""
+    names = ("libsvm.range", "e1071.scale", "otb.xml")
+    ranges = b"y\n0 1\n-1 3\nx\n0 2\n1 -3.5 7\n2 -5 2\n4 0 1\n"
+    return [*((STORED / name).read_bytes() for name in names), ranges, b"100\n255.5\n1e3\n"]
+
+
+def read(data, name):
+    """Read a file, and scale a row if it is accepted."""
+    Path(name).write_bytes(data)
+    try:
+        scaling = read_scaling(name)
+    finally:
+        Path(name).unlink()
+    width = max(1, scaling.width(1))
+    step = scaling.for_features(width, 1, name)
+    assert step.transform(np.ones((1, width))).shape == (1, width)
+
+
+def run(n_files, *, seed=0, show=False):
+    with temporary_folder(), np.errstate(all="ignore"):
+        return fuzz(read, seeds(), n_files, seed=seed, show=show)
+
+
+if __name__ == "__main__":
+    main(run)
