@@ -2,7 +2,6 @@
 #pragma once
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <deque>
 #include <limits>
 #include <memory>
@@ -190,14 +189,15 @@ public:
     explicit Aligned(size_t n) {
         if (n > (std::numeric_limits<size_t>::max() - 64) / sizeof(Real)) throw std::bad_alloc();
         const size_t bytes = round_up(n * sizeof(Real) + 64, 64);
-        data_.reset(static_cast<Real*>(std::aligned_alloc(64, bytes)));
-        if (!data_) throw std::bad_alloc();
+        data_.reset(static_cast<Real*>(::operator new(bytes, alignment)));
     }
     Real* get() const { return data_.get(); }
 
 private:
+    // Windows has no std::aligned_alloc.
+    static constexpr std::align_val_t alignment{64};
     struct Free {
-        void operator()(Real* data) const { std::free(data); }
+        void operator()(Real* data) const { ::operator delete(data, alignment); }
     };
     std::unique_ptr<Real, Free> data_;
 };

@@ -185,7 +185,28 @@ static void test_a_nan_gives_point_0_and_no_value(const SimdLevel& level) {
     CHECK(nearest == 0 && std::isnan(value));
 }
 
+#if defined(__x86_64__) && !defined(_WIN32)
+static bool is_usable(const std::string& name) {
+    for (const SimdLevel* level : usable_levels())
+        if (level->name == name) return true;
+    return false;
+}
+
+static void test_levels_are_those_that_the_compiler_finds() {
+    __builtin_cpu_init();
+    const bool has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    const bool has_avx512 =
+        __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+    CHECK(is_usable("avx2") == has_avx2);
+    CHECK(is_usable("avx512") == (has_avx2 && has_avx512));
+}
+#else
+static void test_levels_are_those_that_the_compiler_finds() {}
+#endif
+
 int main() {
+    test_levels_are_those_that_the_compiler_finds();
     for (const SimdLevel* level : usable_levels()) {
         test_maps_agree_with_their_definition(*level);
         test_strides_do_not_matter(*level);
