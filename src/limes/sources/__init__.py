@@ -1,15 +1,12 @@
 """Trained classifiers as sources: decision values with gradients, probabilities, predictions.
 
-Importing a module registers the classifiers that it handles: a new source is one more module here.
+Importing a module registers the classifiers that it handles. All modules of this folder are
+imported, so that a new source is one more file.
 """
 
-from limes.sources import (  # noqa: F401
-    calibrated_classifier,
-    gaussian_process,
-    generic,
-    logit_source,
-    svm,
-)
+from importlib import import_module
+from pkgutil import iter_modules
+
 from limes.sources.base import MulticlassSource, Source, SourceContext, as_source
 from limes.sources.exact import exact_scheme_of, labels_of, no_exact_sums_reason
 
@@ -22,3 +19,6 @@ __all__ = [
     "labels_of",
     "no_exact_sums_reason",
 ]
+
+for _module in iter_modules(__path__, f"{__name__}."):
+    import_module(_module.name)
