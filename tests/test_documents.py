@@ -10,7 +10,13 @@ from tests.conftest import quick_training
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
-HAND_WRITTEN = [README, ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md"]
+HAND_WRITTEN = [
+    README,
+    ROOT / "ARCHITECTURE.md",
+    ROOT / "CODE_OF_CONDUCT.md",
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "SECURITY.md",
+]
 PAGES = [*HAND_WRITTEN, *sorted((ROOT / "docs").glob("*.md"))]
 # Folders whose files a page may name without their folder, as in a table of one package.
 BASES = ("", "src/limes", "src/limes/fit", "docs")
