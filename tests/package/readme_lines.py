@@ -2,6 +2,8 @@
 
 import re
 import sys
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
 
 import numpy as np
@@ -14,8 +16,9 @@ blocks = re.findall(
     r"^```python\n(.*?)^```", Path(sys.argv[1]).read_text("utf-8"), re.DOTALL | re.M
 )
 names: dict = {}
-for block in blocks:
-    exec(block, names)
+with redirect_stdout(StringIO()):
+    for block in blocks:
+        exec(block, names)
 fast, X_test = names["fast"], names["X_test"]
 fast.save("kept.limes")
 np.savez("kept.npz", rows=X_test, labels=fast.predict(X_test), p=fast.predict_proba(X_test))
