@@ -57,6 +57,7 @@ def quick_training() -> Iterator[None]:
         validation=replace(DEFAULTS.validation, min_synthetic_rows=400, max_synthetic_rows=800),
         # Small problems are searched too.
         search=replace(DEFAULTS.search, unsearched_cost=3000),
+        outliers=replace(DEFAULTS.outliers, samples=20_000, synthetic_rows=2000),
         schemes=replace(
             DEFAULTS.schemes, pair_rows=1000, min_pair_samples=4000, min_node_samples=4000
         ),

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
         NeighborsDensity,
     )
     from limes.classifier import BordersClassifier, accelerate, load
+    from limes.detector import BordersOutlierDetector
     from limes.export.libagf import read_libagf_model
     from limes.libsvm import read_libsvm_model, write_libsvm_model
     from limes.model.border_map import BorderMap
@@ -26,6 +27,7 @@ __all__ = [
     "AGFRegressor",
     "BorderMap",
     "BordersClassifier",
+    "BordersOutlierDetector",
     "Candidate",
     "KernelDensityClassifier",
     "NeighborsDensity",
@@ -48,6 +50,7 @@ PLACES = {
     "AGFRegressor": "limes.agf",
     "BorderMap": "limes.model.border_map",
     "BordersClassifier": "limes.classifier",
+    "BordersOutlierDetector": "limes.detector",
     "Candidate": "limes.model.model",
     "KernelDensityClassifier": "limes.agf",
     "NeighborsDensity": "limes.agf",

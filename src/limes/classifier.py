@@ -3,65 +3,45 @@
 import os
 import time
 import warnings
-from collections.abc import Callable
 from dataclasses import replace
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.base import ClassifierMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.svm import SVC
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from limes._typing import Array, Labels
+from limes.detector import BordersOutlierDetector, accelerate_detector
+from limes.fast_estimator import SAMPLED_ROWS, FastEstimator, array_module
 from limes.fit.input import FitInput, check_input, make_rows, seed_of, take_columns
 from limes.fit.parameters import check_parameters, fit_options
 from limes.fit.pipeline import FitResult, fit_exact, fit_model
-from limes.model.exact import ExactScheme, FallbackScheme
-from limes.model.file import load_model, save_model
-from limes.model.model import CORE_TYPES, Candidate, FeatureStatistics, Model, is_plain_rows
-from limes.model.schemes import Scheme
+from limes.model.exact import ExactScheme
+from limes.model.file import load_model
+from limes.model.model import FeatureStatistics, Model
 from limes.old_names import refuse_old_name
-from limes.report import (
-    ComparedModel,
-    Comparison,
-    QualityWarning,
-    compare,
-    measure_break_even,
-    pickled_size,
-    scheme_name,
-)
+from limes.report import QualityWarning, measure_break_even
 from limes.sources.base import SourceContext
-from limes.sources.exact import exact_predict
+from limes.sources.exact import exact_predict, is_detector
 from limes.sources.generic import check_same_features, label_by
-from limes.sources.pipelines import fit_source, unwrap
+from limes.sources.pipelines import fit_source
 from limes.sources.table_encoder import (
     TableEncoder,
-    check_no_encoder,
     has_encoder,
     in_source_order,
-    source_after,
     split_without_rows,
     takes_table,
 )
 
-# Parameters that a model file leaves out: they belong to the computer or to the source.
-NOT_STORED = {"estimator", "n_jobs", "verbose"}
 # Difference between the agreements on rows like those given and on rows around them above which the
 # fit warns.
 MAX_COVERAGE_LOSS = 0.02
-# Arrays of other libraries, by the package of their type, and the module that has ``predict_array``
-# and ``sample_rows`` for them. It is imported on first use: the only reference to a higher layer.
-SCENES = "limes.raster"
-ARRAY_MODULES = {"dask": "limes.dask_arrays", "dask_expr": "limes.dask_arrays", "xarray": SCENES}
-# Rows that a fit draws from a scene or a lazy array: the synthetic rows of a transfer set are made
-# from at most as many.
-SAMPLED_ROWS = 50_000
 RENAMED = {"tradeoff_": "candidates_", "one_sided_": "scheme_.maps[i].is_constant"}
 
 
@@ -70,7 +50,7 @@ def _has_probabilities(fast: "BordersClassifier") -> bool:
     return not hasattr(fast, "model_") or fast.model_.scheme.has_probabilities
 
 
-class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+class BordersClassifier(ClassifierMixin, FastEstimator):
     """A fast piecewise-linear classifier that predicts as a slow one does.
 
     It places a few points near the decision border of a trained classifier, each with linear
@@ -356,195 +336,6 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         rows = self._check_rows(X)
         return self.model_.predict(rows, n_jobs=self.n_jobs)
 
-    def predictor(self) -> Callable[[Any], Any]:
-        """Return a function that predicts one row at a time, for real-time use.
-
-        It leaves out scikit-learn's input checks. A row is a float32 or float64 array of one
-        dimension or a sequence of numbers; anything of another shape or type raises. A row with a
-        NaN or an infinity gets the first class. Where steps of the source stay before the maps, a
-        row is a sequence of the values of all columns or a mapping from their names, and takes as
-        long as these steps do.
-
-        Returns
-        -------
-        callable
-            From a row to its label, from a two-dimensional array to a list of labels.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import make_moons
-        >>> X, y = make_moons(500, noise=0.2, random_state=0)
-        >>> fast = BordersClassifier(n_borders=16, random_state=0).fit(X, y)
-        >>> predict_one = fast.predictor()
-        >>> predict_one([0.0, 1.0])
-        0
-        """
-        check_is_fitted(self)
-        predict = self.model_.predictor()
-        return predict if self.encoder_ is None else self.encoder_.predictor(predict)
-
-    def report(self, X: ArrayLike, y: ArrayLike | None = None) -> Comparison:
-        """Compare with the source: skill, agreement, time, size, and rows that earn back the fit.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_rows, n_features)
-            Rows, preferably ones that neither was fitted on.
-        y : array-like of shape (n_rows,), default=None
-            True labels; without them skill is not reported, only agreement.
-
-        Returns
-        -------
-        Comparison
-            Print it for a table.
-        """
-        check_is_fitted(self)
-        rows = self._check_rows(X) if self.encoder_ is None else X
-        if not hasattr(self, "estimator_"):
-            raise ValueError(
-                "report compares with the source, which a model file does not keep. Set "
-                "estimator_ to the fitted source, or compare labels with limes.scores."
-            )
-        source = ComparedModel(
-            type(unwrap(source_after(self.encoder_, self.estimator_))[0]).__name__,
-            label_by(self.estimator_, self.classes_),
-            pickled_size(self.estimator_) or None,
-        )
-        fast = ComparedModel(scheme_name(self.scheme_), self.predict, self.scheme_.n_bytes)
-        truth = None if y is None else np.asarray(y)
-        return compare(
-            fast,
-            source,
-            rows,
-            truth,
-            classes=self.classes_,
-            fit_seconds=self.fit_seconds_,
-            exact=exact_predict(self, self.estimator_),
-        )
-
-    def save(self, path: str | os.PathLike[str], *, fallback: bool = True) -> None:
-        """Write all that predicts to one file, for ``limes.load``; the source is left out.
-
-        Exact sums, and a map that falls back to them, are written with the training rows that the
-        source keeps, such as support vectors.
-
-        Parameters
-        ----------
-        path : path-like
-            File to write, by convention with the ending ``.limes``. An old file stays as it is
-            until the new one is complete.
-        fallback : bool, default=True
-            Whether a map is written with the exact sums that it falls back to. Without them the
-            file holds no training row, some rows get other labels, and its agreement is nan.
-
-        Examples
-        --------
-        >>> import tempfile
-        >>> from sklearn.datasets import make_moons
-        >>> import limes
-        >>> X, y = make_moons(200, random_state=0)
-        >>> fast = BordersClassifier(n_borders=16, random_state=0).fit(X, y)
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     fast.save(f"{folder}/moons.limes")
-        ...     again = limes.load(f"{folder}/moons.limes")
-        >>> bool((again.predict_proba(X) == fast.predict_proba(X)).all())
-        True
-        """
-        check_is_fitted(self)
-        check_no_encoder(self, "a .limes file")
-        parameters = {
-            name: value
-            for name, value in self.get_params(deep=False).items()
-            if name not in NOT_STORED
-        }
-        if not fallback and isinstance(self.scheme_, ExactScheme):
-            raise ValueError(
-                "save(fallback=False) leaves out training rows, which are all of exact sums: fit "
-                "with scheme='shared' and fallback=False for a file without them."
-            )
-        info = replace(self.model_.info, parameters=parameters)
-        if not fallback and isinstance(self.scheme_, FallbackScheme):
-            info = info.without_agreement()
-        save_model(replace(self.model_, info=info), path, fallback=fallback)
-
-    @classmethod
-    def from_model(cls, model: Model) -> Self:
-        """Return a fitted classifier that predicts with a model.
-
-        Parameters
-        ----------
-        model : Model
-            From ``limes.model.load_model``, or built from border maps.
-
-        Returns
-        -------
-        BordersClassifier
-            Fitted, without a source; its parameters are those in ``model.info``.
-        """
-        names = cls._get_param_names()
-        stored = model.info.parameters.items()
-        fast = cls(**{name: value for name, value in stored if name in names})
-        check_parameters(fast)
-        fast._set_model(model)
-        return fast
-
-    @property
-    def scheme_(self) -> Scheme:
-        """The border maps, and how they make classes."""
-        return self.model_.scheme
-
-    @property
-    def n_borders_(self) -> int:
-        """Border points in all maps."""
-        return self.model_.scheme.n_borders
-
-    @property
-    def cost_(self) -> int:
-        """Multiply-adds per row that are expected, an exponential counted as several."""
-        return self.model_.scheme.cost
-
-    @property
-    def agreement_(self) -> float:
-        """Share of held-out rows, like those given, with the source's label."""
-        return self.model_.info.agreement
-
-    @property
-    def coverage_agreement_(self) -> float:
-        """Share of rows between and around the held-out rows with the source's label."""
-        return self.model_.info.coverage_agreement
-
-    @property
-    def fallback_margin_(self) -> float:
-        """Log odds of the map below which the exact sums predict a row."""
-        scheme = self.model_.scheme
-        return scheme.margin if isinstance(scheme, FallbackScheme) else 0.0
-
-    @property
-    def fallback_share_(self) -> float:
-        """Expected share of rows that the exact sums predict."""
-        scheme = self.model_.scheme
-        return scheme.share if isinstance(scheme, FallbackScheme) else 0.0
-
-    @property
-    def agreement_error_(self) -> float:
-        """Standard error of ``agreement_``."""
-        return self.model_.info.agreement_error
-
-    @property
-    def candidates_(self) -> list[Candidate]:
-        """The models that were compared."""
-        return self.model_.info.candidates
-
-    @property
-    def placement_(self) -> str | None:
-        """Between which rows borders were searched."""
-        return self.model_.info.placement
-
-    @property
-    def fit_seconds_(self) -> float:
-        """Wall-clock time of the fit, without the training of the source."""
-        return self.model_.info.fit_seconds
-
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> NoReturn:
@@ -596,6 +387,11 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         take_columns(self, source)
         return self._set_result(source, result, encoder, start=start)
 
+    def _set_model(self, model: Model, encoder: TableEncoder | None = None) -> None:
+        """Make this the fitted classifier of a model, with the steps that stay before it."""
+        super()._set_model(model, encoder)
+        self.classes_ = model.classes
+
     def _set_result(
         self, source: Any, result: FitResult, encoder: TableEncoder | None, *, start: float
     ) -> Self:
@@ -618,49 +414,6 @@ class BordersClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             )
         return self
 
-    def _set_model(self, model: Model, encoder: TableEncoder | None = None) -> None:
-        """Make this the fitted classifier of a model, with the steps that stay before it."""
-        self.model_ = model
-        self.classes_ = model.classes
-        self.encoder_ = encoder
-        if encoder is not None:
-            return
-        self.n_features_in_ = model.n_features
-        if model.feature_names is not None:
-            self.feature_names_in_ = model.feature_names
-
-    def _check_rows(self, X: ArrayLike) -> Any:
-        """Return rows as the core takes them; it checks itself whether they are finite."""
-        if not hasattr(self, "model_"):  # check_is_fitted takes longer than predicting a row
-            check_is_fitted(self, "model_")
-        encoder = self.__dict__.get("encoder_")
-        if encoder is not None:
-            return encoder.transform(X)
-        if self._is_plain(X) or isinstance(X, np.ma.MaskedArray):
-            return X
-        return validate_data(
-            self,
-            in_source_order(getattr(self, "estimator_", None), X),
-            reset=False,
-            accept_sparse="csr",
-            dtype=CORE_TYPES,
-            ensure_all_finite=False,
-            ensure_min_samples=0,
-        )
-
-    def _predict_array(self, method: str, X: Any) -> Any:
-        """Return what a method predicts for an array of ARRAY_MODULES; None for any other."""
-        module = _array_module(X, is_encoded=self.__dict__.get("encoder_") is not None)
-        if module is None:
-            return None
-        check_is_fitted(self, "model_")
-        return module.predict_array(self, method, X)
-
-    def _is_plain(self, X: Any) -> bool:
-        """Return whether rows need no checks by scikit-learn, which take longer than one row."""
-        has_names = "feature_names_in_" in self.__dict__
-        return not has_names and is_plain_rows(X, self.n_features_in_)
-
 
 def accelerate(
     model: Any,
@@ -669,14 +422,15 @@ def accelerate(
     *,
     sample_weight: ArrayLike | None = None,
     **parameters: Any,
-) -> BordersClassifier:
+) -> BordersClassifier | BordersOutlierDetector:
     """Turn a fitted classifier into a fast one that predicts as it does.
 
     Parameters
     ----------
     model : classifier, or function of rows
         Fitted: an SVM, a kernel-density or Gaussian-process classifier, a LIBSVM model, anything
-        with ``predict_proba`` or ``decision_function``, perhaps in a ``Pipeline``. A function
+        with ``predict_proba`` or ``decision_function``, perhaps in a ``Pipeline``. A
+        ``OneClassSVM`` or a one-class LIBSVM model gives a ``BordersOutlierDetector``. A function
         returns decision values (n_rows,), positive for the second class, or scores
         (n_rows, n_classes).
     X : array-like or sparse matrix of shape (n_rows, n_features), scene or path, default=None
@@ -688,7 +442,7 @@ def accelerate(
         the border only.
     y : array-like of shape (n_rows,), default=None
         True labels. Not needed, since the source labels the rows; they improve probabilities where
-        the source has none of its own.
+        the source has none of its own. Ignored for an outlier detector, as are weights.
     sample_weight : array-like of shape (n_rows,), default=None
         The weights that the source was fitted with, where the rows are its training rows: parts of
         them train it again, to calibrate its decision values and to estimate ``agreement_``.
@@ -700,7 +454,7 @@ def accelerate(
 
     Returns
     -------
-    BordersClassifier
+    BordersClassifier or BordersOutlierDetector
         Fitted.
 
     Examples
@@ -714,6 +468,8 @@ def accelerate(
     >>> fast.predict([[0.0, 1.0], [1.0, -0.5]])
     array([0, 1])
     """
+    if is_detector(model):
+        return accelerate_detector(model, X, parameters)
     start = time.perf_counter()
     is_estimator = hasattr(model, "fit")
     fast = BordersClassifier(FrozenEstimator(model) if is_estimator else model, **parameters)
@@ -724,7 +480,7 @@ def accelerate(
         return fast._take_exact_sums(model, start=start)
     if X is None:
         X = make_rows(model, y, fast.random_state)
-    if (module := _array_module(X, is_encoded=has_encoder(model))) is not None:
+    if (module := array_module(X, is_encoded=has_encoder(model))) is not None:
         if y is not None:
             raise ValueError("y has labels, but X is a scene or a lazy array, which is sampled.")
         names = getattr(model, "feature_names_in_", None)
@@ -736,7 +492,9 @@ def accelerate(
     return fast._fit_to_source(model, given, start=start)
 
 
-def load(path: str | os.PathLike[str], *, max_bytes: int = 1 << 32) -> BordersClassifier:
+def load(
+    path: str | os.PathLike[str], *, max_bytes: int = 1 << 32
+) -> BordersClassifier | BordersOutlierDetector:
     """Read a classifier that ``BordersClassifier.save`` wrote.
 
     It predicts every row as the one that was saved, bit for bit. Loading a file never executes
@@ -752,7 +510,7 @@ def load(path: str | os.PathLike[str], *, max_bytes: int = 1 << 32) -> BordersCl
 
     Returns
     -------
-    BordersClassifier
+    BordersClassifier or BordersOutlierDetector
         Fitted, without its source: it has no ``estimator_``.
 
     Examples
@@ -767,21 +525,10 @@ def load(path: str | os.PathLike[str], *, max_bytes: int = 1 << 32) -> BordersCl
     array([0, 1, 1])
     """
     model = load_model(path, max_bytes=max_bytes)
+    kind = BordersClassifier if model.outlier_scores is None else BordersOutlierDetector
     try:
-        return BordersClassifier.from_model(model)
+        return kind.from_model(model)
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"{os.fspath(path)}: expected parameters of a classifier: {error!s:.200}"
+            f"{os.fspath(path)}: expected parameters of a {kind.__name__}: {error!s:.200}"
         ) from None
-
-
-def _array_module(X: Any, *, is_encoded: bool) -> Any:
-    """Return the module for arrays of another library or paths of a scene, or None.
-
-    A list of strings is encoded text, if a source encodes its rows.
-    """
-    name = ARRAY_MODULES.get(type(X).__module__.partition(".")[0])
-    first = X[0] if isinstance(X, list | tuple) and X else X
-    if isinstance(first, str | os.PathLike) and not is_encoded:
-        name = SCENES
-    return None if name is None else import_module(name)

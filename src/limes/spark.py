@@ -60,7 +60,7 @@ def predict_udf(
 
         check_no_encoder(model, "predict_udf")
         plain = model if isinstance(model, Model) else model.model_
-    if proba and not plain.scheme.has_probabilities:
+    if proba and not plain.has_probabilities:
         raise ValueError(NO_PROBABILITIES)
     shipped, method = ShippedModel(plain), "predict_proba" if proba else "predict"
     return_type = types.ArrayType(types.DoubleType()) if proba else _label_type(plain.classes)

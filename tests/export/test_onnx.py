@@ -139,7 +139,7 @@ def test_labels_keep_their_values(classes, expected):
 
 class TestBadInput:
     def test_what_is_no_classifier_of_ours_is_refused(self):
-        with pytest.raises(TypeError, match="takes a fitted BordersClassifier, got SVC"):
+        with pytest.raises(TypeError, match="BordersOutlierDetector, got SVC"):
             to_onnx(SVC())
 
     def test_an_unfitted_classifier_says_so(self):

@@ -214,8 +214,8 @@ def _sample_scene(args: argparse.Namespace, source: Any) -> Any:
     """Return a sample of the valid pixels of a scene."""
     import numpy as np
 
-    from limes.classifier import SAMPLED_ROWS
     from limes.cli.map import parse_nodata
+    from limes.fast_estimator import SAMPLED_ROWS
     from limes.raster import sample_rows
 
     nodata = ... if args.nodata is None else parse_nodata(args.nodata)
@@ -238,12 +238,10 @@ def _with_names(fast: Any, names: tuple[str, ...] | None) -> Any:
     """Return the classifier with the names of its features, as after a fit on a table."""
     import numpy as np
 
-    from limes.classifier import BordersClassifier
-
     if names is None or fast.encoder_ is not None:
         return fast
     model = replace(fast.model_, feature_names=np.array(names, dtype=object))
-    return BordersClassifier.from_model(model).set_params(**fast.get_params(deep=False))
+    return type(fast).from_model(model).set_params(**fast.get_params(deep=False))
 
 
 def _describe(fast: Any, path: Path) -> dict[str, Any]:
@@ -251,7 +249,7 @@ def _describe(fast: Any, path: Path) -> dict[str, Any]:
     return {
         "scheme": fast.scheme_.name,
         **({"placement": fast.placement_} if fast.placement_ else {}),
-        "n_classes": len(fast.classes_),
+        "n_classes": len(fast.model_.classes),
         "n_features": int(fast.n_features_in_),
         **({"n_borders": int(fast.n_borders_)} if fast.n_borders_ else {}),
         "cost": int(fast.cost_),

@@ -13,11 +13,14 @@ MEANINGS = {
     "agreement": "of rows like those given to the fit",
     "agreement_error": "its standard error",
     "coverage_agreement": "of rows between and around those",
+    "score_correlation": "rank correlation with the source's scores",
     "cost": "multiply-adds per row",
     "fit_seconds": "wall-clock time, without the training of the source",
     "fallback_margin": "log odds, below which a row is predicted by the exact sums",
     "fallback_share": "of rows like those given, predicted by the exact sums",
 }
+# Facts that are the same for all exact sums.
+EXACT_FACTS = ("agreement_error", "coverage_agreement", "score_correlation")
 # Most labels that are listed; more are only counted.
 MAX_LISTED = 30
 
@@ -48,7 +51,7 @@ def describe_agreement(fast: Any) -> dict[str, Any]:
     """Return how a fast classifier agrees with its source, and how it uses the source's sums."""
     from limes.model.exact import ExactScheme, FallbackScheme
 
-    names = ["agreement_", "agreement_error_", "coverage_agreement_"]
+    names = ["agreement_", "agreement_error_", "coverage_agreement_", "score_correlation_"]
     exact = fast.scheme_ if isinstance(fast.scheme_, ExactScheme) else None
     if isinstance(fast.scheme_, FallbackScheme):
         exact = fast.scheme_.exact
@@ -69,7 +72,7 @@ def facts_text(facts: dict[str, Any]) -> str:
             lines.append(("holds training rows", text))
         elif is_exact and name == "agreement":
             lines.append((name, "1, since the sums are those of the source"))
-        elif not (is_exact and name in ("agreement_error", "coverage_agreement")):
+        elif not (is_exact and name in EXACT_FACTS):
             words = [_text(value), MEANINGS.get(name, "")]
             lines.append((name.replace("_", " "), " ".join(filter(None, words))))
     return pairs(lines)
@@ -88,8 +91,9 @@ def _describe_model(path: Path) -> dict[str, Any]:
 
     opened = open_model(path)
     model = opened.model[-1] if hasattr(opened.model, "steps") else opened.model
+    fast_kind = "fast outlier detector" if opened.is_detector else "fast classifier"
     facts: dict[str, Any] = {
-        "kind": {"borders": "fast classifier", "libsvm": "LIBSVM model"}.get(
+        "kind": {"borders": fast_kind, "libsvm": "LIBSVM model"}.get(
             opened.kind, "trained classifier"
         ),
         "classifier": type(model).__name__,

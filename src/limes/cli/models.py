@@ -12,6 +12,7 @@ from limes.files.streams import FORMATS, recognise_file
 from limes.libsvm import read_libsvm_model
 from limes.model.file_layout import MAGIC
 from limes.saved_source import is_source, read_source
+from limes.sources.exact import is_detector, labels_of
 
 # Bytes of a file by which its kind is recognised.
 PREAMBLE_BYTES = 64
@@ -35,7 +36,12 @@ class OpenModel:
     @property
     def classes(self) -> NDArray[Any]:
         """The labels, sorted."""
-        return self.model.classes_
+        return labels_of(self.model)
+
+    @property
+    def is_detector(self) -> bool:
+        """Whether it is an outlier detector, with the labels -1 and 1."""
+        return is_detector(self.model)
 
     @property
     def label_order(self) -> NDArray[Any]:

@@ -69,6 +69,8 @@ def run(args: argparse.Namespace) -> int:
             if model.kind == "borders"
             else "train it with -b 1, or accelerate it"
         )
+        if model.is_detector:
+            remedy = "an outlier detector has labels and scores only"
         raise ValueError(f"{args.model} has no probabilities: {remedy}.")
     options = row_options(
         args,

@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from limes._typing import Array, Labels
-from limes.classifier import BordersClassifier
 from limes.export.c_fixed import DTYPES, fixed_header
 from limes.export.c_header import CHeader, check_name, choose_test_rows, common_parts, test_parts
 from limes.export.c_text import c_number, elements, lines, render, template
@@ -17,6 +16,7 @@ from limes.export.rounding import (
     scheme_to_export,
     unknown_scheme,
 )
+from limes.fast_estimator import FastEstimator
 from limes.model.affine import to_dense
 from limes.model.coupling import LIBSVM_MIN_PROBABILITY, LIBSVM_TOLERANCE
 from limes.model.exact import (
@@ -56,7 +56,7 @@ INDEX_BYTES = 4
 
 
 def to_c(
-    fast: BordersClassifier,
+    fast: FastEstimator,
     *,
     name: str = "limes_model",
     dtype: str | None = None,
@@ -73,11 +73,12 @@ def to_c(
 
     Exact sums need ``math.h``. Their first comment states how far a decision value must be from 0
     for the label to be that of exact arithmetic. Without probabilities of the source there is no
-    ``name_probabilities``.
+    ``name_probabilities``. Of an outlier detector the
+    header has the labels -1 and 1; probabilities of its map mean nothing.
 
     Parameters
     ----------
-    fast : BordersClassifier
+    fast : BordersClassifier or BordersOutlierDetector
         Fitted classifier.
     name : str, default='limes_model'
         Prefix of every name in the header.
@@ -101,8 +102,9 @@ def to_c(
     Examples
     --------
     >>> from sklearn.datasets import make_moons
+    >>> import limes
     >>> X, y = make_moons(200, random_state=0)
-    >>> fast = BordersClassifier(n_borders=20, random_state=0).fit(X, y)
+    >>> fast = limes.BordersClassifier(n_borders=20, random_state=0).fit(X, y)
     >>> print(to_c(fast, name="moons", max_bytes=2048).splitlines()[3])
      * Tables: 498 bytes. Stack of a prediction: about 80 bytes of arrays.
     """
@@ -111,7 +113,7 @@ def to_c(
 
 
 def c_header(
-    fast: BordersClassifier,
+    fast: FastEstimator,
     *,
     name: str,
     dtype: str | None = None,
@@ -136,7 +138,7 @@ def c_header(
             )
         return header
     real = resolve_dtype(scheme, TYPES.get(dtype or "", dtype))
-    sizes = _sizes_of(scheme, fast.classes_, real)
+    sizes = _sizes_of(scheme, fast.model_.classes, real)
     if max_bytes is not None and sizes.total > max_bytes:
         raise _too_large(scheme, real, sizes.total, max_bytes)
     features = fast.model_.info.features
@@ -146,7 +148,7 @@ def c_header(
         text, stack = _fallback_header(fast, scheme, name, real, features)
     else:
         text, stack = _header(fast, scheme, name, real, features)
-    return CHeader(text, name, real.name, sizes, stack, label_type(fast.classes_)[0])
+    return CHeader(text, name, real.name, sizes, stack, label_type(fast.model_.classes)[0])
 
 
 def _check_rows(rows: Any, n_features: int) -> Array:
@@ -162,14 +164,12 @@ def _check_rows(rows: Any, n_features: int) -> Array:
     return array
 
 
-def constant_bytes(
-    fast: BordersClassifier, *, dtype: str | None = None, fallback: bool = False
-) -> int:
+def constant_bytes(fast: FastEstimator, *, dtype: str | None = None, fallback: bool = False) -> int:
     """Return how many bytes the tables of a header take, labels included.
 
     Parameters
     ----------
-    fast : BordersClassifier
+    fast : BordersClassifier or BordersOutlierDetector
         Fitted classifier.
     dtype : {'float', 'double', 'float32', 'float64', 'int16', 'int8'} or None, default=None
         As for ``to_c``.
@@ -185,7 +185,7 @@ def constant_bytes(
     if dtype in DTYPES:
         return c_header(fast, name="model", dtype=dtype, fallback=fallback).sizes.total
     real = resolve_dtype(scheme, TYPES.get(dtype or "", dtype))
-    return _sizes_of(scheme, fast.classes_, real).total
+    return _sizes_of(scheme, fast.model_.classes, real).total
 
 
 def _sizes_of(scheme: Scheme, classes: Labels | None, real: np.dtype[Any]) -> TableSizes:
@@ -202,7 +202,7 @@ def c_real(dtype: np.dtype[Any]) -> str:
 
 
 def _header(
-    fast: BordersClassifier,
+    fast: FastEstimator,
     scheme: Scheme,
     name: str,
     real: np.dtype[Any],
@@ -234,7 +234,7 @@ def _header(
             **_curve_fields(name, packed),
         }
     is_part = labels_name is not None
-    sizes = table_sizes(scheme, None if is_part else fast.classes_, real)
+    sizes = table_sizes(scheme, None if is_part else fast.model_.classes, real)
     common = common_parts(fast, name, sizes, real, labels_name=labels_name)
     tested = _test_rows(None if is_part else features, scheme, real)
     text = render(
@@ -256,7 +256,7 @@ def _test_rows(
 
 
 def _fallback_header(
-    fast: BordersClassifier,
+    fast: FastEstimator,
     scheme: FallbackScheme,
     name: str,
     real: np.dtype[Any],
@@ -271,7 +271,7 @@ def _fallback_header(
         for part, one in names.items()
     }
     packed = pack(scheme.base, real)
-    common = common_parts(fast, name, table_sizes(scheme, fast.classes_, real), real)
+    common = common_parts(fast, name, table_sizes(scheme, fast.model_.classes, real), real)
     tested = _test_rows(features, scheme, real)
     fields = {
         **common[1],

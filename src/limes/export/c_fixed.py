@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from limes.classifier import BordersClassifier
 from limes.export.c_header import CHeader, choose_test_rows, common_parts, test_parts
 from limes.export.c_text import elements, lines, render, template
 from limes.export.fixed_point import FixedCurve, FixedPoint, to_fixed_point
 from limes.export.rounding import unknown_scheme
+from limes.fast_estimator import FastEstimator
 from limes.model.exact import ExactScheme
 from limes.model.model import FeatureStatistics
 from limes.model.packed import TableSizes, label_bytes, label_type
@@ -18,12 +18,10 @@ from limes.model.schemes import MapScheme, Scheme, ShortlistScheme, TreeScheme
 DTYPES = ("int16", "int8")
 
 
-def fixed_header(
-    fast: BordersClassifier, scheme: Scheme, name: str, dtype: str, rows: Any
-) -> CHeader:
+def fixed_header(fast: FastEstimator, scheme: Scheme, name: str, dtype: str, rows: Any) -> CHeader:
     """Return the header of a scheme in whole numbers; rows measure agreement and give ranges."""
     fixed = fixed_scheme(fast, scheme, dtype, rows)
-    sizes = TableSizes({**fixed.table_sizes(), "labels": label_bytes(fast.classes_)})
+    sizes = TableSizes({**fixed.table_sizes(), "labels": label_bytes(fast.model_.classes)})
     agreement = None if rows is None else agreement_with_float(fixed, rows)
     shown = "not measured (give rows)."
     if agreement is not None:
@@ -50,11 +48,11 @@ def fixed_header(
         **tested[1],
     }
     text = render(template("fixed.h.in"), {**flags, **_flags(fixed), **tested[0]}, fields)
-    kind = label_type(fast.classes_)[0]
+    kind = label_type(fast.model_.classes)[0]
     return CHeader(text, name, dtype, sizes, stack_bytes(fixed), kind, agreement)
 
 
-def fixed_scheme(fast: BordersClassifier, scheme: Scheme, dtype: str, rows: Any) -> FixedPoint:
+def fixed_scheme(fast: FastEstimator, scheme: Scheme, dtype: str, rows: Any) -> FixedPoint:
     """Return a scheme in whole numbers, or raise for one that has no such form."""
     if isinstance(scheme, ExactScheme) or not isinstance(scheme, MapScheme):
         raise ValueError(
@@ -72,7 +70,7 @@ def agreement_with_float(fixed: FixedPoint, rows: Any) -> float:
     return float(np.mean(fixed.class_index(floats) == fixed.scheme.classify(floats)))
 
 
-def _features(fast: BordersClassifier, dtype: str, rows: Any) -> FeatureStatistics:
+def _features(fast: FastEstimator, dtype: str, rows: Any) -> FeatureStatistics:
     """Return what the features look like: in given rows, else at the fit."""
     if rows is not None:
         if not rows.shape[0]:

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 import limes
 from limes._typing import Array, Indices, Labels
-from limes.classifier import BordersClassifier
 from limes.export.c_text import c_comment, c_string, elements, lines
+from limes.fast_estimator import FastEstimator
 from limes.model.exact import FallbackScheme
 from limes.model.model import FeatureStatistics
 from limes.model.packed import TableSizes, label_type
@@ -63,7 +63,7 @@ def check_name(name: str) -> str:
 
 
 def common_parts(
-    fast: BordersClassifier,
+    fast: FastEstimator,
     name: str,
     sizes: TableSizes,
     dtype: np.dtype[Any],
@@ -72,7 +72,7 @@ def common_parts(
 ) -> tuple[dict[str, bool], dict[str, object]]:
     """Return the flags and fields of every header; one whose labels are elsewhere is a part."""
     is_part, reason = labels_name is not None, avr_reason(sizes, dtype)
-    kind, width = label_type(fast.classes_)
+    kind, width = label_type(fast.model_.classes)
     flags = {
         "labelled": not is_part,
         "text_labels": width > 0,
@@ -90,7 +90,7 @@ def common_parts(
         "label_type": kind,
         "label_read": READ_NAMES.get(kind, kind),
         "label_width": f"[{width}]" if width else "",
-        "labels": lines(_label_literals(fast.classes_, kind)),
+        "labels": lines(_label_literals(fast.model_.classes, kind)),
         "feature_names": _feature_names(fast),
         "avr_reason": f"{name}: {reason}",
     }
@@ -111,7 +111,7 @@ def avr_reason(sizes: Mapping[str, int], dtype: np.dtype[Any]) -> str:
     return ""
 
 
-def _feature_names(fast: BordersClassifier) -> str:
+def _feature_names(fast: FastEstimator) -> str:
     """Return the lines of the first comment that name the features."""
     names = getattr(fast, "feature_names_in_", ())
     return "\n".join(f" * {place} {c_comment(str(name))}" for place, name in enumerate(names))

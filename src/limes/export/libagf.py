@@ -63,6 +63,8 @@ def to_libagf(fast: BordersClassifier, *, scaled: bool = False) -> str:
     ['1v1', '2', '3 7', '-1', '2 2']
     """
     scheme = scheme_to_export(fast, fallback=False)
+    if fast.model_.outlier_scores is not None:
+        raise ValueError("libAGF has no outlier detectors: export this one to C or ONNX.")
     if isinstance(scheme, ExactScheme):
         raise ValueError(
             "libAGF's text models hold border points, got exact sums: fit with scheme='pairwise' "

@@ -27,6 +27,7 @@ from limes.export.rounding import (
     scheme_to_export,
     unknown_scheme,
 )
+from limes.fast_estimator import FastEstimator
 from limes.model.coupling import class_pairs
 from limes.model.exact import ExactScheme, FallbackScheme
 from limes.model.packed import (
@@ -46,7 +47,7 @@ from limes.model.schemes import (
 )
 
 
-def to_onnx(fast: BordersClassifier, *, dtype: str | None = None, fallback: bool = False) -> Any:
+def to_onnx(fast: FastEstimator, *, dtype: str | None = None, fallback: bool = False) -> Any:
     """Return a fitted classifier as an ONNX model of standard operators.
 
     Its input ``X`` has the shape (n_rows, n_features). Its outputs are ``label``, of shape
@@ -60,7 +61,7 @@ def to_onnx(fast: BordersClassifier, *, dtype: str | None = None, fallback: bool
 
     Parameters
     ----------
-    fast : BordersClassifier
+    fast : BordersClassifier or BordersOutlierDetector
         Fitted classifier.
     dtype : {'float32', 'float64'} or None, default=None
         Type of ``X``, of the arithmetic and of the probabilities; None for that of the classifier.
@@ -86,18 +87,18 @@ def to_onnx(fast: BordersClassifier, *, dtype: str | None = None, fallback: bool
     """
     scheme = scheme_to_export(fast, fallback=fallback)
     graph = Graph(resolve_dtype(scheme, dtype), "")
-    labels = onnx_labels(fast.classes_)
+    labels = onnx_labels(fast.model_.classes)
     label, probabilities = add_classifier(graph, scheme, labels, "X")
     outputs: dict[str, tuple[str, Any, list[Any]]] = {
         "label": (label, str if labels.dtype.kind == "U" else labels.dtype, ["n_rows"]),
     }
-    if probabilities is not None:
+    if probabilities is not None and fast.model_.outlier_scores is None:
         outputs["probabilities"] = probabilities, graph.dtype, ["n_rows", len(labels)]
     notes = "\n".join(_notes(fast, scheme, graph.dtype))
     return to_model(graph, fast.n_features_in_, outputs, notes=notes)
 
 
-def _notes(fast: BordersClassifier, scheme: Scheme, dtype: np.dtype[Any]) -> list[str]:
+def _notes(fast: FastEstimator, scheme: Scheme, dtype: np.dtype[Any]) -> list[str]:
     """Return what the model states about itself, as lines."""
     if isinstance(scheme, ExactScheme):
         return exact_notes(scheme, dtype)
@@ -596,7 +597,7 @@ def _as_floats(graph: Graph, rows: Any) -> str:
 
 def _converted_labels(fast: BordersClassifier) -> Any:
     """Return labels as skl2onnx declares them: text or 64-bit integers."""
-    labels = onnx_labels(fast.classes_)
+    labels = onnx_labels(fast.model_.classes)
     return labels if labels.dtype.kind == "U" else labels.astype(np.int64)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from limes._typing import Array
-from limes.classifier import BordersClassifier
+from limes.fast_estimator import FastEstimator
 from limes.model.exact import FallbackScheme
 from limes.model.packed import PackedSums
 from limes.model.schemes import MapScheme, Scheme
@@ -22,19 +22,19 @@ SECOND_ORDER = 1.02
 MAX_BOUND = 0.01
 
 
-def fitted_scheme(fast: BordersClassifier) -> Scheme:
+def fitted_scheme(fast: FastEstimator) -> Scheme:
     """Return the scheme of a fitted classifier."""
-    if not isinstance(fast, BordersClassifier):
+    if not isinstance(fast, FastEstimator):
         raise TypeError(
-            f"an export takes a fitted BordersClassifier, got {type(fast).__name__}: give what "
-            "limes.accelerate or limes.load returned."
+            "an export takes a fitted BordersClassifier or BordersOutlierDetector, got "
+            f"{type(fast).__name__}: give what limes.accelerate or limes.load returned."
         )
     check_is_fitted(fast)
     check_no_encoder(fast, "an export")
     return fast.scheme_
 
 
-def scheme_to_export(fast: BordersClassifier, *, fallback: bool) -> Scheme:
+def scheme_to_export(fast: FastEstimator, *, fallback: bool) -> Scheme:
     """Return the scheme to write: without its fallback, unless that is asked for."""
     scheme = fitted_scheme(fast)
     if isinstance(scheme, FallbackScheme):

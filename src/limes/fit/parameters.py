@@ -33,11 +33,7 @@ def fit_options(estimator: Any) -> FitOptions:
 
 def check_parameters(estimator: Any) -> None:
     """Raise for a parameter that is wrong, before anything long begins."""
-    for name, rule in RULES.items():
-        value = getattr(estimator, name)
-        expected = rule(value)
-        if expected:
-            raise ValueError(f"{name} must be {expected}, got {value!r}.")
+    check_values(estimator, RULES)
     if estimator.scheme in ("shared", ExactScheme.name) and estimator.threshold:
         raise ValueError(
             f"threshold must be 0 with scheme={estimator.scheme!r}, got {estimator.threshold!r}: "
@@ -58,12 +54,21 @@ def check_parameters(estimator: Any) -> None:
         )
 
 
+def check_values(estimator: Any, rules: dict[str, Callable[[Any], str]]) -> None:
+    """Raise for the first parameter that breaks its rule."""
+    for name, rule in rules.items():
+        value = getattr(estimator, name)
+        expected = rule(value)
+        if expected:
+            raise ValueError(f"{name} must be {expected}, got {value!r}.")
+
+
 def _can_fall_back(estimator: Any) -> bool:
     """Return whether the model may have a single map, which can hand over rows."""
     return estimator.scheme in ("auto", "shared") and estimator.refine and not estimator.threshold
 
 
-def _one_of(*choices: str) -> Callable[[Any], str]:
+def one_of(*choices: str) -> Callable[[Any], str]:
     """Return the rule of a parameter with a few values."""
     text = f"one of {sorted(choices)}"
     return lambda value: "" if isinstance(value, str) and value in choices else text
@@ -104,10 +109,10 @@ def _is_integer(value: Any) -> bool:
 
 # What each parameter must be: a rule returns that in words where a value breaks it.
 RULES: dict[str, Callable[[Any], str]] = {
-    "scheme": _one_of("auto", ExactScheme.name, *SCHEMES),
-    "placement": _one_of("auto", *PLACEMENTS),
-    "border": _one_of("predict", "probability"),
-    "dtype": _one_of("float32", "float64"),
+    "scheme": one_of("auto", ExactScheme.name, *SCHEMES),
+    "placement": one_of("auto", *PLACEMENTS),
+    "border": one_of("predict", "probability"),
+    "dtype": one_of("float32", "float64"),
     "n_borders": _count,
     "blend": _count,
     "threshold": _between(-1.0, 1.0),

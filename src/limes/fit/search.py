@@ -107,6 +107,7 @@ def exact_candidate(exact: ExactScheme, *, is_selected: bool = False) -> Candida
         is_selected=is_selected,
         skill_loss=0.0,
         coverage_agreement=1.0,
+        score_correlation=1.0,
     )
 
 

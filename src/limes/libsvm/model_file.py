@@ -11,16 +11,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
-from sklearn.svm import SVC, NuSVC
+from sklearn.svm import SVC, NuSVC, OneClassSVM
 from sklearn.utils.validation import check_is_fitted
 
 from limes.atomic import atomic_write
 from limes.files.batches import as_int32_labels
 from limes.files.streams import NumberedLines
 from limes.libsvm.classifier import LibsvmClassifier
+from limes.libsvm.one_class import LibsvmOneClass
 from limes.libsvm.scaling import read_scaling
 from limes.model.svm import Kernel, TrainedSvm
-from limes.sources.svm import svm_from_sklearn
+from limes.sources.svm import one_class_from_sklearn, svm_from_sklearn
 
 Array = NDArray[np.float64]
 # Dense support vectors may take this many times the bytes of their file, which lists nonzero values
@@ -31,7 +32,7 @@ MAX_BYTES = 1 << 30
 # No program writes longer numbers, or whole numbers that exceed 64 bits.
 NUMBER = rb"[-+.\deE]{1,100}"
 WHOLE = rb"-?\d{1,18}"
-SVM_TYPES = ("c_svc", "nu_svc")
+SVM_TYPES = ("c_svc", "nu_svc", "one_class")
 REGRESSIONS = ("epsilon_svr", "nu_svr")
 # LIBSVM's name of each kernel: our name, and the constants that the file must have.
 KERNELS = {
@@ -59,7 +60,8 @@ def read_libsvm_model(
     Parameters
     ----------
     path : path-like
-        Text file of a C-SVC or nu-SVC with a linear, polynomial, RBF or sigmoid kernel.
+        Text file of a C-SVC, nu-SVC or one-class SVM with a linear, polynomial, RBF or sigmoid
+        kernel.
     n_features : int, default=None
         Number of features of the rows. None means the highest in any support vector: give it
         when the last features of your rows can be 0 in all of these.
@@ -75,8 +77,9 @@ def read_libsvm_model(
 
     Returns
     -------
-    LibsvmClassifier or Pipeline
-        The fitted classifier; with ``range`` a pipeline of the scaling and the classifier.
+    LibsvmClassifier, LibsvmOneClass or Pipeline
+        The fitted classifier, or the outlier detector of ``svm-train -s 2``; with ``range`` a
+        pipeline of the scaling and that.
 
     Examples
     --------
@@ -110,24 +113,37 @@ def read_libsvm_model(
     if scaling is not None or widen:
         widths = [_highest(table, first_index), n_features or 0]
         n_features = max(*widths, 0 if scaling is None else scaling.width(first_index)) or None
+    vectors = _dense_vectors(table, lines.name, n_features, max_bytes, first_index)
+    model = _make_model(header, table, vectors, first_index)
+    if scaling is None or range is None:
+        return model
+    step = scaling.for_features(model.svm.n_features, first_index, os.fspath(range))
+    return Pipeline([("scale", step), ("model", model)])
+
+
+def _make_model(
+    header: "_Header", table: "_Table", vectors: Array, first_index: int
+) -> LibsvmClassifier | LibsvmOneClass:
+    """Return the model of a header and its support vectors."""
+    is_one_class = header.svm_type == "one_class"
+    # LIBSVM's value is positive for inliers, ours for the second class.
+    sign = -1.0 if is_one_class else 1.0
     svm = TrainedSvm(
         kernel=header.kernel,
-        vectors=_dense_vectors(table, lines.name, n_features, max_bytes, first_index),
-        dual_coef=table.coefs.T,
-        intercepts=-header.rho,
+        vectors=vectors,
+        dual_coef=sign * table.coefs.T,
+        intercepts=-sign * header.rho,
         n_support=header.nr_sv,
     )
-    model = LibsvmClassifier(
+    if is_one_class:
+        return LibsvmOneClass(svm, first_index=first_index)
+    return LibsvmClassifier(
         svm,
         header.labels,
         svm_type=header.svm_type,
         sigmoids=header.sigmoids,
         first_index=first_index,
     )
-    if scaling is None or range is None:
-        return model
-    step = scaling.for_features(svm.n_features, first_index, os.fspath(range))
-    return Pipeline([("scale", step), ("model", model)])
 
 
 def _allowed_bytes(n_bytes: int) -> int:
@@ -186,12 +202,14 @@ def _read_header(lines: NumberedLines) -> _Header:
         if svm_type in REGRESSIONS:
             raise ValueError(
                 f"{lines.name}: expected a classifier, found the regression model {svm_type!r}: "
-                "limes replaces classifiers only."
+                "limes replaces classifiers and one-class SVMs only."
             )
-        raise fields.error("svm_type", "a classifier, svm_type c_svc or nu_svc", svm_type)
+        raise fields.error("svm_type", f"svm_type {', '.join(SVM_TYPES)}", svm_type)
     (n_classes,) = fields.take("nr_class")
     if n_classes < 2:
         raise fields.error("nr_class", "2 classes or more", n_classes)
+    if svm_type == "one_class":
+        return _one_class_header(fields)
     n_pairs = n_classes * (n_classes - 1) // 2
     labels, nr_sv = fields.take("label", n_classes), fields.take("nr_sv", n_classes)
     if len(set(labels)) < n_classes:
@@ -209,6 +227,22 @@ def _read_header(lines: NumberedLines) -> _Header:
         labels=np.array(labels),
         nr_sv=np.array(nr_sv),
         sigmoids=np.array(sigmoids) if has_sigmoids else None,
+    )
+
+
+def _one_class_header(fields: _Fields) -> _Header:
+    """Return the header of a one-class SVM, which has neither labels nor counts."""
+    (total_sv,) = fields.take("total_sv")
+    if total_sv < 0:
+        raise fields.error("total_sv", "0 support vectors or more", total_sv)
+    return _Header(
+        svm_type="one_class",
+        kernel=_make_kernel(fields),
+        total_sv=total_sv,
+        rho=np.array(fields.take("rho", 1)),
+        labels=np.array([-1, 1]),
+        nr_sv=np.array([0, total_sv]),
+        sigmoids=None,
     )
 
 
@@ -316,7 +350,10 @@ def _dense_vectors(
     return vectors
 
 
-def write_libsvm_model(model: SVC | NuSVC | LibsvmClassifier, path: str | os.PathLike[str]) -> None:
+def write_libsvm_model(
+    model: SVC | NuSVC | OneClassSVM | LibsvmClassifier | LibsvmOneClass,
+    path: str | os.PathLike[str],
+) -> None:
     """Write an SVM as a model file for ``svm-predict``.
 
     Numbers are written with every bit. The file is written under another name beside ``path`` and
@@ -324,7 +361,7 @@ def write_libsvm_model(model: SVC | NuSVC | LibsvmClassifier, path: str | os.Pat
 
     Parameters
     ----------
-    model : SVC, NuSVC or LibsvmClassifier
+    model : SVC, NuSVC, OneClassSVM, LibsvmClassifier or LibsvmOneClass
         Fitted, with whole numbers as labels: LIBSVM has no others. Sigmoids are written for a
         ``LibsvmClassifier`` that has them.
     path : path-like
@@ -346,29 +383,36 @@ def write_libsvm_model(model: SVC | NuSVC | LibsvmClassifier, path: str | os.Pat
         stream.writelines(line.encode("ascii") for line in lines)
 
 
-def _as_libsvm(model: Any) -> LibsvmClassifier:
+def _as_libsvm(model: Any) -> LibsvmClassifier | LibsvmOneClass:
     """Return any of the accepted models as a ``LibsvmClassifier``."""
-    if isinstance(model, LibsvmClassifier):
+    if isinstance(model, LibsvmClassifier | LibsvmOneClass):
         return model
+    if isinstance(model, OneClassSVM):
+        return LibsvmOneClass(one_class_from_sklearn(model))
     if not isinstance(model, SVC | NuSVC):
-        raise TypeError(f"expected an SVC, NuSVC or LibsvmClassifier, got {model!r}.")
+        raise TypeError(f"expected an SVC, NuSVC, OneClassSVM or LibsvmClassifier, got {model!r}.")
     check_is_fitted(model)
     svm_type = "nu_svc" if isinstance(model, NuSVC) else "c_svc"
     labels = as_int32_labels(model.classes_, program="LIBSVM").astype(np.int64)
     return LibsvmClassifier(svm_from_sklearn(model), labels, svm_type=svm_type)
 
 
-def _model_lines(model: LibsvmClassifier) -> Iterator[str]:
+def _model_lines(model: LibsvmClassifier | LibsvmOneClass) -> Iterator[str]:
     """Yield the lines of the file, one support vector at a time."""
     svm = model.svm
     yield f"svm_type {model.svm_type}\n"
     yield from _kernel_lines(svm.kernel)
     yield f"nr_class {svm.n_classes}\ntotal_sv {len(svm.vectors)}\n"
-    yield f"rho {_join(-svm.intercepts)}\nlabel {_join(model.labels)}\n"
-    if model.sigmoids is not None:
-        yield f"probA {_join(model.sigmoids[0])}\nprobB {_join(model.sigmoids[1])}\n"
-    yield f"nr_sv {_join(svm.n_support)}\nSV\n"
-    for coefs, vector in zip(svm.dual_coef.T, svm.vectors, strict=True):
+    sign = 1.0
+    if isinstance(model, LibsvmOneClass):
+        sign = -1.0
+        yield f"rho {_join(svm.intercepts)}\nSV\n"
+    else:
+        yield f"rho {_join(-svm.intercepts)}\nlabel {_join(model.labels)}\n"
+        if model.sigmoids is not None:
+            yield f"probA {_join(model.sigmoids[0])}\nprobB {_join(model.sigmoids[1])}\n"
+        yield f"nr_sv {_join(svm.n_support)}\nSV\n"
+    for coefs, vector in zip(sign * svm.dual_coef.T, svm.vectors, strict=True):
         places = np.flatnonzero(vector)
         pairs = zip((places + model.first_index).tolist(), vector[places].tolist(), strict=True)
         # LIBSVM ends each line with a space, and its reader expects one after the coefficients.

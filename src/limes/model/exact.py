@@ -644,7 +644,7 @@ class FallbackScheme(Scheme):
 
     def falls_back(self, X: NDArray[Any], *, n_threads: int = 1) -> NDArray[np.bool_]:
         """Return which rows go to the exact sums."""
-        return self._values_and_fallback(X, n_threads)[1]
+        return self.values_and_fallback(X, n_threads)[1]
 
     def predict_proba(self, X: NDArray[Any], *, n_threads: int = 1) -> Array:
         """Return the map's probabilities; the largest is that of the predicted class.
@@ -674,13 +674,13 @@ class FallbackScheme(Scheme):
 
     def _values_and_classes(self, X: NDArray[Any], n_threads: int) -> tuple[NDArray[Any], Indices]:
         """Return the values of the map, and the class index of each row."""
-        values, is_exact = self._values_and_fallback(X, n_threads)
+        values, is_exact = self.values_and_fallback(X, n_threads)
         winners = self.base.class_index(values)
         if is_exact.any():
             winners[is_exact] = self.exact.classify(X[is_exact], n_threads=n_threads)
         return values, winners
 
-    def _values_and_fallback(
+    def values_and_fallback(
         self, X: NDArray[Any], n_threads: int
     ) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         """Return the values of the map, and which rows go to the exact sums."""

@@ -29,6 +29,7 @@ from limes.model.exact import (
 from limes.model.file_entries import EntryReader, EntryWriter
 from limes.model.file_layout import Container, parse_container, read_container, write_container
 from limes.model.model import Candidate, FeatureStatistics, FitInfo, Model
+from limes.model.outlier_scores import OutlierScores
 from limes.model.schemes import (
     MapScheme,
     OneVsRestScheme,
@@ -54,7 +55,7 @@ SCHEMES: dict[str, tuple[type[MapScheme], Callable[[int], int]]] = {
 }
 # Optional sections that this version can read. A section changes predictions, so that a reader
 # that does not know it must refuse the file.
-SECTIONS = ("curved_base", "exact_source")
+SECTIONS = ("curved_base", "exact_source", "outlier_scores")
 # Fields that every scheme has; the others are stored by their names.
 COMMON_FIELDS = {"maps", "n_classes", "double"}
 PLAIN_TYPES = (bool, int, float, str)
@@ -68,6 +69,8 @@ DENSITY_ENTRIES = {"gamma", "vectors", "log_priors"}
 CURVE_ENTRIES = {"preprocessing", "constants", "slopes", "squares", "decay", "n_listed"}
 # Rows of the array of statistics of the features.
 STATISTICS = ("minimum", "maximum", "mean", "std")
+# Entries of the section of the scores of an outlier detector.
+SCORE_ENTRIES = {"offset", "is_gaussian"}
 # Larger exponents of a polynomial kernel are an error in the file.
 MAX_DEGREE = 1 << 20
 
@@ -144,7 +147,7 @@ class _Writer(EntryWriter):
             "feature_names": None if names is None else self.add(np.asarray(names)),
             "scheme": self._scheme(scheme),
             "info": {**_encode_info(model.info), "features": self._features(model.info.features)},
-            "sections": self._sections(scheme),
+            "sections": {**self._sections(scheme), **_encode_scores(model.outlier_scores)},
         }
 
     def _features(self, features: FeatureStatistics | None) -> int | None:
@@ -285,7 +288,23 @@ class _Reader(EntryReader):
         scheme = self._any_scheme(self.entry(header, "scheme", dict), sections)
         names = None if header.get("feature_names") is None else self._names(header)
         info = self._info_1(header) if self.is_version_1 else self._info(header)
-        return Model(scheme, self._classes(header, scheme), self.n_features, names, info)
+        scores = self._outlier_scores(sections, scheme)
+        return Model(scheme, self._classes(header, scheme), self.n_features, names, info, scores)
+
+    def _outlier_scores(self, sections: dict[str, Any], scheme: Scheme) -> OutlierScores | None:
+        """Return the scores of an outlier detector; None for a classifier."""
+        if "outlier_scores" not in sections:
+            return None
+        section = self.entry(sections, "outlier_scores", dict)
+        self._check_keys(section, SCORE_ENTRIES, "outlier_scores")
+        offset = self.finite(self.entry(section, "offset", float))
+        is_gaussian = self.entry(section, "is_gaussian", bool)
+        if scheme.n_classes != 2 or len(scheme.maps) > 1:
+            self.container.fail("two classes and at most one map of a detector", scheme.n_classes)
+        try:
+            return OutlierScores(offset, is_gaussian)
+        except ValueError as error:
+            self.container.fail("scores of an outlier detector", str(error))
 
     def _sections(self, header: dict[str, Any]) -> dict[str, Any]:
         """Return the optional sections, or raise for one that this version does not know."""
@@ -566,8 +585,9 @@ class _Reader(EntryReader):
     def _info(self, header: dict[str, Any]) -> FitInfo:
         """Return what the fit found out."""
         entry = self.entry(header, "info", dict)
-        # Older files lack the agreement on coverage rows, the time of the fit and the features.
-        entry = {"coverage_agreement": None, "fit_seconds": None, "features": None, **entry}
+        # Older files lack these; classifiers have no correlation of scores.
+        newer = ("coverage_agreement", "fit_seconds", "features", "score_correlation")
+        entry = {**dict.fromkeys(newer), **entry}
         self._check_keys(entry, {field.name for field in fields(FitInfo)}, "info")
         return self._make_info(entry, entry)
 
@@ -596,6 +616,7 @@ class _Reader(EntryReader):
             self.number(entry.get("coverage_agreement"), "coverage_agreement"),
             self.number(entry.get("fit_seconds"), "fit_seconds"),
             self._features(entry),
+            self.number(entry.get("score_correlation"), "score_correlation"),
         )
 
     def _features(self, entry: dict[str, Any]) -> FeatureStatistics | None:
@@ -648,7 +669,9 @@ class _Reader(EntryReader):
 def _encode_info(info: FitInfo) -> dict[str, Any]:
     """Return what a fit found out as JSON, with null for nan."""
     kinds = get_type_hints(Candidate)
+    correlation = _or_null(info.score_correlation)
     return {
+        **({} if correlation is None else {"score_correlation": correlation}),
         "agreement": _or_null(info.agreement),
         "agreement_error": _or_null(info.agreement_error),
         "coverage_agreement": _or_null(info.coverage_agreement),
@@ -664,6 +687,14 @@ def _encode_info(info: FitInfo) -> dict[str, Any]:
             if _is_plain(value)
         },
     }
+
+
+def _encode_scores(scores: OutlierScores | None) -> dict[str, Any]:
+    """Return the section of an outlier detector; nothing for a classifier."""
+    if scores is None:
+        return {}
+    section = {"offset": float(scores.offset), "is_gaussian": bool(scores.is_gaussian)}
+    return {"outlier_scores": section}
 
 
 def _or_null(value: Any) -> Any:

@@ -13,6 +13,7 @@ from limes._core import thread_count
 from limes._core.hardware import check_jobs
 from limes._typing import Array, Indices, Labels
 from limes.model.affine import is_sparse, to_dense
+from limes.model.outlier_scores import OutlierScores
 from limes.model.schemes import MapScheme, Scheme
 from limes.old_names import refuse_old_name
 
@@ -57,6 +58,8 @@ class Candidate:
         Share of coverage rows, between and around those given, with the source's label.
     shape : str, default='linear'
         Shape of its base function: 'linear', 'envelope', 'diagonal' or 'quadratic'.
+    score_correlation : float, default=nan
+        Of an outlier detector: smallest rank correlation of its scores with the source's.
     """
 
     scheme: str
@@ -70,6 +73,7 @@ class Candidate:
     fallback_share: float = 0.0
     coverage_agreement: float = math.nan
     shape: str = "linear"
+    score_correlation: float = math.nan
 
     if not TYPE_CHECKING:
 
@@ -146,6 +150,8 @@ class FitInfo:
         Wall-clock time of the fit, without the training of the source.
     features : FeatureStatistics or None, default=None
         Ranges of the features of the rows that were given; None where they are not known.
+    score_correlation : float, default=nan
+        Of an outlier detector: smallest rank correlation of its scores with the source's.
     """
 
     agreement: float = math.nan
@@ -156,6 +162,7 @@ class FitInfo:
     coverage_agreement: float = math.nan
     fit_seconds: float = math.nan
     features: FeatureStatistics | None = field(default=None, compare=False)
+    score_correlation: float = math.nan
 
     def without_agreement(self) -> "FitInfo":
         """Return what is known after the fallback was left out: not the agreement.
@@ -171,6 +178,7 @@ class FitInfo:
             agreement=math.nan,
             agreement_error=math.nan,
             coverage_agreement=math.nan,
+            score_correlation=math.nan,
             candidates=candidates,
         )
 
@@ -193,6 +201,8 @@ class Model:
         Names of the columns, where the training rows had any.
     info : FitInfo
         Agreement, candidates and parameters of the fit.
+    outlier_scores : OutlierScores or None, default=None
+        How an outlier detector makes decision values; None for a classifier.
 
     Examples
     --------
@@ -208,6 +218,12 @@ class Model:
     n_features: int
     feature_names: NDArray[Any] | None = None
     info: FitInfo = field(default_factory=FitInfo)
+    outlier_scores: OutlierScores | None = None
+
+    @property
+    def has_probabilities(self) -> bool:
+        """Whether there is a probability of each class; an outlier detector has none."""
+        return self.scheme.has_probabilities and self.outlier_scores is None
 
     def decision_function(self, X: ArrayLike, *, n_jobs: int | None = None) -> Array:
         """Return decision values.
@@ -225,10 +241,13 @@ class Model:
             Two classes: positive for the second; its hyperbolic tangent is the difference in
             probability. More: the logarithm of each class's probability. An exact scheme has the
             decision function of its source instead, for pairs of classes where that has such.
+            An outlier detector has values on the scale of its source, above 0 for inliers.
         """
         if is_masked(X):
             return on_valid_rows(partial(self.decision_function, n_jobs=n_jobs), X)
-        return self._in_blocks(self.scheme.decision, X, n_jobs)
+        scores = self.outlier_scores
+        decision = self.scheme.decision if scores is None else partial(scores.decision, self.scheme)
+        return self._in_blocks(decision, X, n_jobs)
 
     def predict_proba(self, X: ArrayLike, *, n_jobs: int | None = None) -> Array:
         """Return the probability of each class.
@@ -247,7 +266,7 @@ class Model:
             scheme has the probabilities of its source, where it has any; they need not agree with
             the labels, since those of an SVM do not.
         """
-        if not self.scheme.has_probabilities:
+        if not self.has_probabilities:
             raise AttributeError(NO_PROBABILITIES)
         if is_masked(X):
             return on_valid_rows(partial(self.predict_proba, n_jobs=n_jobs), X)

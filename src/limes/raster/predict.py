@@ -128,13 +128,15 @@ def predict_raster(
         *(["probability"] if proba else []),
         *(["confidence"] if confidence else []),
     ]
-    if len(outputs) > 1 and not fast.model_.scheme.has_probabilities:
+    if len(outputs) > 1 and not fast.model_.has_probabilities:
         raise ValueError(NO_PROBABILITIES)
     if bad_bands not in ("error", "drop"):
         raise ValueError(f"bad_bands must be 'error' or 'drop', got {bad_bands!r}.")
     if not max_memory_mb >= MIN_MEMORY_MB:
         raise ValueError(f"max_memory_mb must be {MIN_MEMORY_MB} or more, got {max_memory_mb!r}.")
-    codes = code_classes(fast.classes_, nodata=nodata_output, names=class_names, colours=colors)
+    codes = code_classes(
+        fast.model_.classes, nodata=nodata_output, names=class_names, colours=colors
+    )
     targets = _targets(output, outputs, scene, mask)
     with open_scene(scene, band_dim=band_dim, nodata=nodata_input) as opened:
         used = _match_bands(
@@ -155,7 +157,7 @@ def predict_raster(
             found = _predict_arrays(used, classifier, outputs, mask)
             if not is_lazy:
                 _check_seen(used, pixels)
-            return _as_result(found, codes, fast.classes_, outputs)
+            return _as_result(found, codes, fast.model_.classes, outputs)
         with _open_mask(mask, used, nodata_input) as read_mask, _limited_cache(max_memory_mb):
             places = block_places(
                 used, _block_pixels(classifier, used, outputs, max_memory_mb), TILE
@@ -163,7 +165,7 @@ def predict_raster(
             blocks = _predict_blocks(used, classifier, read_mask, places, progress)
             if targets is None:
                 found = _collect(used, classifier, outputs, blocks)
-                return _as_result(found, codes, fast.classes_, outputs)
+                return _as_result(found, codes, fast.model_.classes, outputs)
             _write(fast, used, classifier, codes, targets, blocks)
             return output
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import OutlierMixin
+from sklearn.base import OutlierMixin, is_outlier_detector
 from sklearn.pipeline import Pipeline
 
 from limes._typing import Labels
@@ -61,9 +61,14 @@ def exact_predict(fast: Any, source: Any = None) -> Callable[[Any], Labels] | No
 
     def predict(X: Any) -> Labels:
         rows = X if encoder is None else encoder.transform(X)
-        return scheme_labels(exact, rows, fast.classes_, n_jobs=1)
+        return scheme_labels(exact, rows, fast.model_.classes, n_jobs=1)
 
     return predict
+
+
+def is_detector(model: Any) -> bool:
+    """Return whether a model is an outlier detector, alone or at the end of a pipeline."""
+    return hasattr(model, "__sklearn_tags__") and bool(is_outlier_detector(model))
 
 
 def labels_of(model: Any) -> Labels:

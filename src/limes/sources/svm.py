@@ -317,18 +317,13 @@ def _(model: SVC | NuSVC, context: SourceContext | None) -> ExactScheme:
 
 @exact_scheme.register
 def _(model: OneClassSVM, context: SourceContext | None) -> ExactScheme:
-    """Return the one sum as that of two classes: outliers, which have no vectors, and inliers."""
     _check_kernel(model)
-    check_is_fitted(model)
-    vectors = to_dense(model.support_vectors_)
-    svm = TrainedSvm(
-        kernel=_kernel_of(model),
-        vectors=vectors,
-        dual_coef=-to_dense(model.dual_coef_),
-        intercepts=-model.intercept_,
-        n_support=np.array([0, len(vectors)]),
-    )
-    return ExactScheme(sums=svm, rule="strict", class_order=np.arange(2))
+    return ExactScheme(sums=one_class_from_sklearn(model), rule="strict", class_order=np.arange(2))
+
+
+@training_rows.register
+def _(model: OneClassSVM) -> Array:
+    return to_dense(model.support_vectors_)
 
 
 @training_rows.register(SVC)
@@ -378,6 +373,19 @@ def svm_from_sklearn(svc: Any) -> TrainedSvm:
         dual_coef=sign * to_dense(svc.dual_coef_),
         intercepts=sign * svc.intercept_,
         n_support=svc.n_support_,
+    )
+
+
+def one_class_from_sklearn(model: OneClassSVM) -> TrainedSvm:
+    """Return the one sum as that of two classes: outliers, which have no vectors, and inliers."""
+    check_is_fitted(model)
+    vectors = to_dense(model.support_vectors_)
+    return TrainedSvm(
+        kernel=_kernel_of(model),
+        vectors=vectors,
+        dual_coef=-to_dense(model.dual_coef_),
+        intercepts=-model.intercept_,
+        n_support=np.array([0, len(vectors)]),
     )
 
 
