@@ -112,14 +112,17 @@ check-arm64:
 check-mcu: $(VENV)/.test
 	$(BIN)/python -m pytest -s tests/mcu/check_mcu.py
 
-# The tests of the core for Windows, by Clang with the headers of MinGW, in Wine. Debian: clang,
-# g++-mingw-w64-x86-64-posix and wine64.
+# The tests of the core for Windows, by Clang with the headers and libraries of MinGW, in Wine. Debian:
+# clang, g++-mingw-w64-x86-64-posix and wine64.
+MINGW = $(dir $(shell x86_64-w64-mingw32-g++-posix -print-libgcc-file-name))
 check-windows:
 	cmake -S core -B build/windows -DCMAKE_SYSTEM_NAME=Windows -DCMAKE_SYSTEM_PROCESSOR=AMD64 \
 	  -DCMAKE_CXX_COMPILER=clang++ -DCMAKE_CXX_COMPILER_TARGET=x86_64-w64-mingw32 \
-	  -DCMAKE_EXE_LINKER_FLAGS=-static -DCMAKE_CROSSCOMPILING_EMULATOR=/usr/lib/wine/wine64
+	  -DCMAKE_CXX_FLAGS="-isystem $(MINGW)include/c++ -isystem $(MINGW)include/c++/x86_64-w64-mingw32" \
+	  -DCMAKE_EXE_LINKER_FLAGS="-L$(MINGW) -static -pthread" \
+	  -DCMAKE_CROSSCOMPILING_EMULATOR=/usr/lib/wine/wine64
 	cmake --build build/windows --parallel 2
-	ctest --test-dir build/windows --output-on-failure
+	WINEDEBUG=-all ctest --test-dir build/windows --output-on-failure
 
 # The core and its tests without a warning, by each of the compilers.
 COMPILERS ?= g++-12 clang++
