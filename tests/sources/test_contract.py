@@ -107,7 +107,13 @@ def assert_gradients_agree(border, rows):
     assert len(inside) > 20
     expected = central_differences(border.decision, inside)
     scale = np.linalg.norm(expected, axis=1, keepdims=True)
-    assert_allclose(border.gradient(inside) / scale, expected / scale, atol=1e-5)
+    # Where another class becomes the best of the others, one-vs-rest has a kink: differences across
+    # it depend on their step.
+    halved = central_differences(border.decision, inside, step=5e-4)
+    is_smooth = (np.abs(halved - expected) < 1e-6 * scale).all(axis=1)
+    assert is_smooth.mean() > 0.9
+    actual = border.gradient(inside)
+    assert_allclose((actual / scale)[is_smooth], (expected / scale)[is_smooth], atol=1e-5)
 
 
 def fitted(model, X, y):
