@@ -27,7 +27,9 @@ def functions(path):
 
 
 def test_the_number_of_files_is_limited():
-    assert len(MODULES) <= 159
+    # A new source is one file, and counts for nothing.
+    others = [path for path in MODULES if path.parent.name != "sources"]
+    assert len(others) <= 148
     assert len(CPP) <= 33
 
 
