@@ -263,3 +263,15 @@ def test_constant_and_huge_features_have_a_form():
     fast = BordersClassifier.from_model(Model(PairwiseScheme((line,), 2), np.arange(2), 3))
     fixed = to_fixed_point(fast.scheme_, "int16", FeatureStatistics.from_rows(rows))
     assert_array_equal(fixed.class_index(rows), rows @ slopes[0, 0] > 7.5)
+
+
+def test_near_points_keep_their_order_in_int8():
+    """Many near points with functions of opposite signs: the nearest one decides the class."""
+    rng = np.random.default_rng(0)
+    rows = rng.uniform(-1, 1, size=(4000, 2)).astype(np.float32)
+    points = rng.uniform(-1, 1, size=(250, 2))
+    offsets = rng.choice([-1.0, 1.0], size=(250, 1))
+    line = BorderMap(points, np.zeros((250, 1, 2)), offsets)
+    fast = BordersClassifier.from_model(Model(PairwiseScheme((line,), 2), np.arange(2), 2))
+    fixed = to_fixed_point(fast.scheme_, "int8", FeatureStatistics.from_rows(rows))
+    assert np.mean(fixed.class_index(rows) == fast.scheme_.classify(rows)) >= 0.999

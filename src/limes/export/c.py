@@ -84,7 +84,7 @@ def to_c(
         Prefix of every name in the header.
     dtype : {'float', 'double', 'float32', 'float64', 'int16', 'int8'} or None, default=None
         Type of rows and arithmetic; None for that of the classifier. With 'int16' and 'int8',
-        the type of the tables, ``name_predict`` computes in whole numbers alone, with rows of int16
+        the type of the slopes, ``name_predict`` computes in whole numbers alone, with rows of int16
         that ``name_quantize`` makes. Maps can have these, exact sums cannot.
     max_bytes : int or None, default=None
         Largest size of the tables, labels included.

@@ -28,7 +28,7 @@ MAX_VALUE = 2.0**28
 MAX_NARROW_FEATURES = 64
 # Half the range of a number of a row: this many standard deviations, or the range at the fit times
 # the second number, whichever is larger.
-MAX_DEVIATIONS = 16.0
+MAX_DEVIATIONS = 8.0
 RANGE_MARGIN = 2.0
 # Half the range of a projected row, in sums of the magnitudes of its terms.
 PROJECTED_DEVIATIONS = 4.0
@@ -100,7 +100,7 @@ class FixedPoint:
     """A scheme of maps in whole numbers."""
 
     scheme: MapScheme
-    # 'int16' or 'int8', the type of the large tables.
+    # 'int16' or 'int8', the type of slopes and of the coefficients of a curved base.
     dtype: str
     # Shape (n_features,), both: a row is ``round((x - center) * scale)``, at most LARGEST.
     center: NDArray[np.float32]
@@ -166,7 +166,7 @@ class FixedPoint:
         sizes["sizes"] = 2 * len(self.maps)
         if self.is_searched:
             sizes["score_shifts"] = len(self.maps) if self.is_wide else 0
-            sizes["points"] = itemsize * sum(part.points.size for part in self.maps)
+            sizes["points"] = 2 * sum(part.points.size for part in self.maps)
             sizes["biases"] = 4 * sum(part.biases.size for part in self.maps)
         sizes["slopes"] = itemsize * sum(part.slopes.size for part in self.maps)
         sizes["shifts"] = sum(part.shifts.size for part in self.maps)
@@ -240,7 +240,7 @@ def to_fixed_point(scheme: MapScheme, dtype: str, features: FeatureStatistics) -
     fixed_curve = None if curve is None else _quantize_curve(curve, dtype, scheme)
     value_bits = _value_bits(prepared, weights, fixed_curve)
     maps = tuple(
-        _fix_map(part, found, anchor, value_bits, projection, dtype, is_wide)
+        _fix_map(part, found, anchor, value_bits, projection, is_wide)
         for part, found, anchor in zip(prepared, weights, anchors, strict=True)
     )
     return FixedPoint(
@@ -395,7 +395,6 @@ def _fix_map(
     anchors: Array,
     value_bits: int,
     projection: _Projection | None,
-    dtype: str,
     is_wide: bool,
 ) -> FixedMap:
     """Return a map in whole numbers, with the rounding of its tables made up for at its points."""
@@ -411,7 +410,7 @@ def _fix_map(
     if projection is not None:
         projected = anchors @ projection.matrix.astype(np.float64)
         search_anchors = np.ldexp(projected, -projection.shifts)
-    points, biases, score_shift = _fix_points(part, search_anchors, dtype, is_wide)
+    points, biases, score_shift = _fix_points(part, search_anchors, is_wide)
     return FixedMap(
         points,
         biases,
@@ -423,15 +422,16 @@ def _fix_map(
     )
 
 
-def _fix_points(
-    part: _PreparedMap, anchors: Array, dtype: str, is_wide: bool
-) -> tuple[Ints, Ints, int]:
-    """Return points and biases in whole numbers of one unit, and the shift of sums."""
+def _fix_points(part: _PreparedMap, anchors: Array, is_wide: bool) -> tuple[Ints, Ints, int]:
+    """Return points and biases in whole numbers of one unit, and the shift of sums.
+
+    Points keep 16 bits: 8 would be coarser than the distances between near ones.
+    """
     largest = float(np.abs(part.points).max(initial=0.0))
     if len(part.points) == 1 or largest == 0:
         return np.zeros(part.points.shape, np.int64), np.zeros(len(part.points), np.int64), 0
     size = float((np.abs(part.points).sum(axis=1) * LARGEST + np.abs(part.biases)).max())
-    scale = LARGEST_WEIGHT[dtype] / largest
+    scale = LARGEST_WEIGHT["int16"] / largest
     reserve = 0.5 * part.points.shape[1] * LARGEST
     shift = 0
     if is_wide:
