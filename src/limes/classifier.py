@@ -247,8 +247,8 @@ class BordersClassifier(ClassifierMixin, FastEstimator):
         y : array-like of shape (n_rows,)
             Labels.
         sample_weight : array-like of shape (n_rows,), default=None
-            How much each row counts, in the training of the source, in its calibration and in
-            ``agreement_``. A ``Pipeline`` hands them to its last step.
+            How much each row counts where the source is trained, also again on parts of the rows.
+            A ``Pipeline`` hands them to its last step. ``agreement_`` counts rows, not weights.
 
         Returns
         -------

@@ -242,7 +242,7 @@ def _as_libsvm(svc: Any, X: Any, y: Any, *, has_sigmoids: bool, seed: int) -> An
     if has_sigmoids:
         class_index = np.searchsorted(svc.classes_, y)
         rng = np.random.default_rng(seed)
-        fitted, *_ = cross_validated_sigmoids(svc, svm, X, class_index, rng=rng)
+        fitted, _ = cross_validated_sigmoids(svc, svm, X, class_index, rng=rng)
         # Ours rise with the decision value of the second class, LIBSVM's fall with the first's.
         sigmoids = np.array([-fitted.slopes, fitted.shifts])
     svm_type = SVM_TYPES[type(svc).__name__ == "NuSVC"]

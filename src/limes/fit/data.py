@@ -52,7 +52,7 @@ class SampledRows:
     # Shape (n_raw_features,). Number of the group of columns that each raw column belongs to, such
     # as the one-hot columns of a category; -1 for none. None where rows have no groups.
     groups: Indices | None = None
-    # Shape (n_rows,). How much each sampled row counts; None where all count the same.
+    # Shape (n_rows,). How much each row counts for the source; None where all count the same.
     sample_weight: Array | None = None
 
     def with_table(self, groups: Indices | None, sample_weight: Array | None) -> "SampledRows":

@@ -117,12 +117,9 @@ def _margins(logits: Array) -> Array:
 def held_out_validation_set(
     source: MulticlassSource, sampled: SampledRows, places: Indices, options: FitOptions
 ) -> ValidationSet:
-    """Return some of the sampled rows as a validation set, weighted as the user weights them."""
+    """Return some of the sampled rows as a validation set, with equal weights."""
     class_index = predict_index(source, sampled.rows[places], options)
-    rows, weight = _raw_rows(sampled, places), sampled.sample_weight
-    if weight is None or not weight[places].any():
-        return ValidationSet.unweighted(rows, class_index)
-    return ValidationSet(rows, class_index, weight[places] / weight[places].sum())
+    return ValidationSet.unweighted(_raw_rows(sampled, places), class_index)
 
 
 def coverage_validation_set(
@@ -178,7 +175,7 @@ def importance_weighted_validation_set(
     is_like_all = is_wide or not can_cross or 2 * len(others) >= len(held_out)
     starts = others if has_others and is_like_all else held_out
     has_starts = len(starts) >= config.min_start_rows and (has_others or can_cross)
-    target_margins, target_weights = source.out_of_fold_margins, source.out_of_fold_weights
+    target_margins = source.out_of_fold_margins
     if target_margins is None or not has_starts:
         return held_out_validation_set(source, sampled, held_out, options)
     n_real = len(others) if starts is others else 0
@@ -212,16 +209,12 @@ def importance_weighted_validation_set(
     raw, origin = (np.concatenate(parts) for parts in zip(*made, strict=True))
     rows = raw if sampled.preprocessing is None else sampled.preprocessing.apply(raw)
     real_margins, margins = start_margins[:n_real], _margins(source.logits(rows))
-    weights = importance_weights(
-        np.concatenate([real_margins, margins]), target_margins, target_weights
-    )
+    weights = importance_weights(np.concatenate([real_margins, margins]), target_margins)
     drawn = _draw_by_weight(weights[n_real:], n_synthetic, rng)
     return ValidationSet(
         np.concatenate([real.rows, raw[drawn]]),
         np.concatenate([real.class_index, predict_index(source, rows[drawn], options)]),
-        importance_weights(
-            np.concatenate([real_margins, margins[drawn]]), target_margins, target_weights
-        ),
+        importance_weights(np.concatenate([real_margins, margins[drawn]]), target_margins),
         np.concatenate([np.arange(n_real), origin[drawn]]),
     )
 
@@ -235,10 +228,8 @@ def _start_probability(margins: Array) -> Array:
     return (1 - share) / len(margins) + share * ambiguity / ambiguity.sum()
 
 
-def importance_weights(
-    margins: Array, target_margins: Array, target_weights: Array | None = None
-) -> Array:
-    """Return weights that give margins the distribution of weighted target margins, by bins.
+def importance_weights(margins: Array, target_margins: Array) -> Array:
+    """Return weights that give margins the distribution of target margins, by bins.
 
     Examples
     --------
@@ -254,7 +245,7 @@ def importance_weights(
     edges = np.unique(np.quantile(target_margins, quantiles))
     bins, target_bins = np.searchsorted(edges, margins), np.searchsorted(edges, target_margins)
     counts = np.bincount(bins, minlength=len(edges) + 1)
-    target_counts = np.bincount(target_bins, target_weights, minlength=len(edges) + 1)
+    target_counts = np.bincount(target_bins, minlength=len(edges) + 1)
     weights = (target_counts / np.maximum(counts, 1))[bins]
     # Without a bin that has both, there is nothing to match.
     return weights / weights.sum() if weights.any() else np.full(len(margins), 1 / len(margins))

@@ -266,8 +266,7 @@ def _libsvm_sigmoids(model: LibsvmClassifier, context: SourceContext | None) -> 
         return PairSigmoids(np.full(n_pairs, DEFAULT_SLOPE), np.zeros(n_pairs))
     old_index = np.argsort(model.labels)[context.class_index]
     old_index[context.class_index < 0] = -1
-    decisions = model.svm.pair_decisions(context.X)
-    return PairSigmoids(*fit_pair_sigmoids(decisions, old_index, context.sample_weight))
+    return PairSigmoids(*fit_pair_sigmoids(model.svm.pair_decisions(context.X), old_index))
 
 
 @training_rows.register

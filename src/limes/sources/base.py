@@ -55,8 +55,6 @@ class MulticlassSource(ABC):
     # Differences of the two largest logits of rows that the classifier was trained without; None
     # where it was not trained again.
     out_of_fold_margins: Array | None = None
-    # How much each of these rows counts; None where all count the same.
-    out_of_fold_weights: Array | None = None
 
     @property
     def multiply_adds(self) -> float:
@@ -127,7 +125,6 @@ class RescaledSource(MulticlassSource):
         self.classes, self.n_features = source.classes, source.n_features
         self.decides_by_vote, self.query_cost = source.decides_by_vote, source.query_cost
         self.out_of_fold_margins = source.out_of_fold_margins
-        self.out_of_fold_weights = source.out_of_fold_weights
 
     @property
     def multiply_adds(self) -> float:

@@ -114,9 +114,7 @@ def _from_function(function: Callable[[Array], Array], context: SourceContext) -
     inverse_temperature, shift = DEFAULT_SLOPE, 0.0
     if context.class_index is not None and n_classes == 2:
         decision = scores(context.X)[:, 1]
-        inverse_temperature, shift = fit_pair_sigmoid(
-            decision, context.class_index, (0, 1), context.sample_weight
-        )
+        inverse_temperature, shift = fit_pair_sigmoid(decision, context.class_index, (0, 1))
     return LogitSource.from_scores(
         classes,
         context.X.shape[1],

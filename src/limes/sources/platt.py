@@ -40,18 +40,17 @@ def calibrate_scores(
 ) -> tuple[float, float]:
     """Return the inverse temperature, and the shift of two classes, that turn scores into logits.
 
-    Both are fitted by cross-validation where the classes of the rows are known.
+    Both are fitted by cross-validation where the classes of the rows are known. As in LIBSVM, the
+    weights of rows count where the classifier is trained, and not in the fit of both.
     """
-    X, class_index, sample_weight = context.X, context.class_index, context.sample_weight
+    X, class_index, weight = context.X, context.class_index, context.sample_weight
     if class_index is None:
         return DEFAULT_SLOPE, 0.0
 
-    def weights_of(places: Indices) -> Array | None:
-        return None if sample_weight is None else sample_weight[places]
-
     def values(train: Indices, test: Indices) -> Array:
+        weights = None if weight is None else weight[train]
         labels = model.classes_[class_index[train]]
-        return scores(fit_source(clone(model), X[train], labels, weights_of(train)), X[test])
+        return scores(fit_source(clone(model), X[train], labels, weights), X[test])
 
     rows = calibration_rows(class_index, context.rng)
     try:
@@ -59,20 +58,16 @@ def calibrate_scores(
     except (ValueError, TypeError, AttributeError):
         # A class without rows, or a classifier that cannot be fitted again.
         row_scores = scores(model, X[rows])
-    weights = weights_of(rows)
     if row_scores.shape[1] == 2:
-        decision = row_scores[:, 1] - row_scores[:, 0]
-        return fit_pair_sigmoid(decision, class_index[rows], (0, 1), weights)
-    return likeliest_inverse_temperature(row_scores, class_index[rows], weights), 0.0
+        return fit_pair_sigmoid(row_scores[:, 1] - row_scores[:, 0], class_index[rows], (0, 1))
+    return likeliest_inverse_temperature(row_scores, class_index[rows]), 0.0
 
 
-def fit_pair_sigmoids(
-    decisions: Array, class_index: Indices, weights: Array | None = None
-) -> tuple[Array, Array]:
+def fit_pair_sigmoids(decisions: Array, class_index: Indices) -> tuple[Array, Array]:
     """Return slopes and shifts of the sigmoids of all pairs, a column of decision values each."""
     n_classes = (1 + isqrt(1 + 8 * decisions.shape[1])) // 2
     sigmoids = [
-        fit_pair_sigmoid(decisions[:, place], class_index, pair, weights)
+        fit_pair_sigmoid(decisions[:, place], class_index, pair)
         for place, pair in enumerate(class_pairs(n_classes))
     ]
     slopes, shifts = np.array(sigmoids).T
@@ -80,30 +75,25 @@ def fit_pair_sigmoids(
 
 
 def fit_pair_sigmoid(
-    decision: Array, class_index: Indices, pair: tuple[int, int], weights: Array | None = None
+    decision: Array, class_index: Indices, pair: tuple[int, int]
 ) -> tuple[float, float]:
     """Fit the sigmoid of one pair to the rows of its two classes."""
     is_used = np.isin(class_index, pair) & np.isfinite(decision)
-    if weights is not None:
-        is_used &= weights > 0
-        weights = weights[is_used]
     is_second = class_index[is_used] == pair[1]
     if is_second.all() or not is_second.any():
         return DEFAULT_SLOPE, 0.0
-    slope, shift = fit_sigmoid(decision[is_used], is_second, weights)
+    slope, shift = fit_sigmoid(decision[is_used], is_second)
     # A falling sigmoid would swap the classes: the source is no better than random guessing here.
     return (slope, shift) if slope > 0 else (DEFAULT_SLOPE, 0.0)
 
 
-def likeliest_inverse_temperature(
-    logits: Array, class_index: Indices, weights: Array | None = None
-) -> float:
+def likeliest_inverse_temperature(logits: Array, class_index: Indices) -> float:
     """Return the factor of the logits at which the classes are likeliest."""
 
     def loss(factor: float) -> float:
         scaled = factor * logits
         true = scaled[np.arange(len(class_index)), class_index]
-        return _mean(logsumexp(scaled, axis=1) - true, weights)
+        return float(np.mean(logsumexp(scaled, axis=1) - true))
 
     largest = max(float(np.abs(logits).max(initial=0.0)), np.finfo(float).tiny)
     return minimise_over_factor(loss, MIN_LARGEST_LOGIT / largest, MAX_LARGEST_LOGIT / largest)
@@ -170,9 +160,7 @@ def _folds(class_index: Indices, rows: Indices) -> Iterator[tuple[Indices, Indic
         yield rows[~is_test], rows[is_test]
 
 
-def fit_sigmoid(
-    decision: ArrayLike, is_second: ArrayLike, weights: Array | None = None
-) -> tuple[float, float]:
+def fit_sigmoid(decision: ArrayLike, is_second: ArrayLike) -> tuple[float, float]:
     """Fit P(second | f) = 1 / (1 + exp(-(A f + B))) to decision values and classes.
 
     Platt's targets, (n₊ + 1) / (n₊ + 2) and 1 / (n₋ + 2) in place of 1 and 0, keep A and B finite
@@ -192,20 +180,16 @@ def fit_sigmoid(
     (0.0, 0.0)
     """
     values, is_second = _check(decision, is_second)
-    if weights is None:
-        n_second = float(is_second.sum())
-    else:
-        weights = weights / np.mean(weights)
-        n_second = float(weights[is_second].sum())
+    n_second = int(is_second.sum())
     n_first = len(values) - n_second
     targets = np.where(is_second, (n_second + 1.0) / (n_second + 2.0), 1.0 / (n_first + 2.0))
-    flat = float(logit(_mean(targets, weights)))
+    flat = float(logit(targets.mean()))
     centre = float(0.5 * values.min() + 0.5 * values.max())
     scale = float(np.abs(values - centre).max())
-    if scale == 0.0 or is_second.all() or not is_second.any():
+    if scale == 0.0 or n_first == 0 or n_second == 0:
         return 0.0, flat
     # After scaling, the tolerances do not depend on the unit of the decision values.
-    A, B = _minimise((values - centre) / scale, targets, weights, np.array([0.0, flat]))
+    A, B = _minimise((values - centre) / scale, targets, np.array([0.0, flat]))
     return A / scale, B - A / scale * centre
 
 
@@ -223,20 +207,18 @@ def _check(decision: ArrayLike, is_second: ArrayLike) -> tuple[Array, NDArray[np
     return values, flags
 
 
-def _minimise(
-    values: Array, targets: Array, weights: Array | None, start: Array
-) -> tuple[float, float]:
+def _minimise(values: Array, targets: Array, start: Array) -> tuple[float, float]:
     """Return A and B after Newton steps, each halved until the loss falls enough."""
     line = start
-    loss = _mean_loss(line, values, targets, weights)
+    loss = _mean_loss(line, values, targets)
     for _ in range(MAX_STEPS):
-        gradient, step = _newton_step(line, values, targets, weights)
+        gradient, step = _newton_step(line, values, targets)
         if np.abs(gradient).max() < GRADIENT_TOLERANCE:
             break
         length = 1.0
         while length >= MIN_STEP:
             moved = line + length * step
-            moved_loss = _mean_loss(moved, values, targets, weights)
+            moved_loss = _mean_loss(moved, values, targets)
             if moved_loss <= loss + 1e-4 * length * float(gradient @ step) + ROUNDING:
                 line, loss = moved, moved_loss
                 break
@@ -246,27 +228,18 @@ def _minimise(
     return float(line[0]), float(line[1])
 
 
-def _mean_loss(line: Array, values: Array, targets: Array, weights: Array | None) -> float:
+def _mean_loss(line: Array, values: Array, targets: Array) -> float:
     """Return the mean cross-entropy, which overflows for no decision value."""
     z = line[0] * values + line[1]
-    return _mean(np.logaddexp(0.0, z) - targets * z, weights)
+    return float(np.mean(np.logaddexp(0.0, z) - targets * z))
 
 
-def _newton_step(
-    line: Array, values: Array, targets: Array, weights: Array | None
-) -> tuple[Array, Array]:
+def _newton_step(line: Array, values: Array, targets: Array) -> tuple[Array, Array]:
     """Return the gradient of the mean loss, and the Newton step."""
     probabilities = expit(line[0] * values + line[1])
     errors = probabilities - targets
     variances = probabilities * (1.0 - probabilities)
-    gradient = np.array([_mean(errors * values, weights), _mean(errors, weights)])
-    mixed = _mean(variances * values, weights)
-    hessian = np.array(
-        [[_mean(variances * values**2, weights), mixed], [mixed, _mean(variances, weights)]]
-    )
+    gradient = np.array([np.mean(errors * values), np.mean(errors)])
+    mixed = np.mean(variances * values)
+    hessian = np.array([[np.mean(variances * values**2), mixed], [mixed, np.mean(variances)]])
     return gradient, -np.linalg.solve(hessian + RIDGE * np.eye(2), gradient)
-
-
-def _mean(values: Array, weights: Array | None) -> float:
-    """Return the mean, weighted where weights are given."""
-    return float(np.mean(values) if weights is None else np.average(values, weights=weights))

@@ -89,8 +89,6 @@ class SvmSource(MulticlassSource):
     # Shape (n_out_of_fold,). Differences of the two largest logits of rows that an SVM was trained
     # without, on four fifths of all rows; None where it was not.
     out_of_fold_margins: Array | None = None
-    # Shape (n_out_of_fold,). Their weights; None for equal ones.
-    out_of_fold_weights: Array | None = None
 
     @property
     def n_features(self) -> int:  # type: ignore[override]
@@ -277,7 +275,7 @@ class _SvmAgainstRest(Source):
 @as_source.register(NuSVC)
 def _(model: SVC | NuSVC, context: SourceContext) -> SvmSource:
     svm = svm_from_sklearn(model)
-    sigmoids, decisions, weights = _fit_sigmoids(model, svm, context)
+    sigmoids, decisions = _fit_sigmoids(model, svm, context)
     source = SvmSource(
         svm,
         model.classes_,
@@ -289,8 +287,7 @@ def _(model: SVC | NuSVC, context: SourceContext) -> SvmSource:
     )
     if decisions is None:
         return source
-    margins = source.margins_of_decisions(decisions)
-    return replace(source, out_of_fold_margins=margins, out_of_fold_weights=weights)
+    return replace(source, out_of_fold_margins=source.margins_of_decisions(decisions))
 
 
 @exact_scheme.register(SVC)
@@ -424,7 +421,7 @@ def _own_probabilities(svc: Any, svm: TrainedSvm) -> PairSigmoids | Calibrators 
 
 def _fit_sigmoids(
     svc: Any, svm: TrainedSvm, context: SourceContext
-) -> tuple[PairSigmoids, Array | None, Array | None]:
+) -> tuple[PairSigmoids, Array | None]:
     """Fit sigmoids to the rows of a context; see ``cross_validated_sigmoids``.
 
     Rows of unknown class have the class that the SVM predicts.
@@ -432,7 +429,7 @@ def _fit_sigmoids(
     if isinstance(context.source, SvmSource):
         source = context.source
         exponent = source.inverse_temperature
-        return PairSigmoids(source.slopes, source.shifts, inverse_temperature=exponent), None, None
+        return PairSigmoids(source.slopes, source.shifts, inverse_temperature=exponent), None
     class_index = np.full(len(context.X), -1, dtype=np.intp)
     if context.class_index is not None:
         class_index[:] = context.class_index
@@ -453,20 +450,17 @@ def cross_validated_sigmoids(
     *,
     rng: np.random.Generator,
     sample_weight: Array | None = None,
-) -> tuple[PairSigmoids, Array | None, Array | None]:
+) -> tuple[PairSigmoids, Array | None]:
     """Fit Platt's sigmoid for each pair of an SVM's classes.
 
     The SVM is trained on four fifths of the rows, so that the sigmoids are fitted to out-of-fold
-    decision values (Lin, Lin & Weng, 2007), which are returned too, with the weights of their rows:
-    None where only a sample of the rows was used, since an SVM of fewer rows has other margins.
-    Where training is not possible (a class without rows, a nu that is infeasible in a fold),
-    sigmoids are fitted to the decision values of training rows.
+    decision values (Lin, Lin & Weng, 2007), which are returned too: None where only a sample of the
+    rows was used, since an SVM of fewer rows has other margins. Where training is not possible (a
+    class without rows, a nu that is infeasible in a fold), sigmoids are fitted to the decision
+    values of training rows. As in LIBSVM, weights count in the training, not in the sigmoids.
     """
     # Training on rows with many zeros is much faster in sparse form.
     is_sparse = sparse.issparse(svc.support_vectors_)
-
-    def weights_of(places: Indices) -> Array | None:
-        return None if sample_weight is None else sample_weight[places]
 
     def decisions_of_fold(train: Indices, test: Indices) -> Array:
         rows = sparse.csr_array(X[train]) if is_sparse else X[train]
@@ -474,7 +468,8 @@ def cross_validated_sigmoids(
             warnings.simplefilter("ignore", ConvergenceWarning)
             warnings.simplefilter("ignore", FutureWarning)
             labels = svc.classes_[class_index[train]]
-            fold_svc = fit_source(_untrained(svc), rows, labels, weights_of(train))
+            weights = None if sample_weight is None else sample_weight[train]
+            fold_svc = fit_source(_untrained(svc), rows, labels, weights)
         return svm_from_sklearn(fold_svc).pair_decisions(X[test])
 
     rows, n_folds = _rows_and_folds(svm, class_index, rng)
@@ -486,16 +481,13 @@ def cross_validated_sigmoids(
         except ValueError:
             pass
         else:
-            weights = weights_of(tested)
-            slopes, shifts = fit_pair_sigmoids(decisions, class_index[tested], weights)
+            slopes, shifts = fit_pair_sigmoids(decisions, class_index[tested])
             coupled = couple(expit(slopes * decisions + shifts))
-            exponent = _fit_exponent(coupled, class_index[tested], weights)
+            exponent = _fit_exponent(coupled, class_index[tested])
             sigmoids = PairSigmoids(slopes, shifts, inverse_temperature=exponent)
-            is_complete = len(rows) == len(class_index)
-            return sigmoids, *((decisions, weights) if is_complete else (None, None))
+            return sigmoids, decisions if len(rows) == len(class_index) else None
     rows = calibration_rows(class_index, rng)
-    decisions, weights = svm.pair_decisions(X[rows]), weights_of(rows)
-    return PairSigmoids(*fit_pair_sigmoids(decisions, class_index[rows], weights)), None, None
+    return PairSigmoids(*fit_pair_sigmoids(svm.pair_decisions(X[rows]), class_index[rows])), None
 
 
 def _rows_and_folds(
@@ -519,9 +511,8 @@ def _untrained(svc: Any) -> Any:
     return copy.set_params(probability=type(svc)().probability)
 
 
-def _fit_exponent(coupled: Array, class_index: Indices, weights: Array | None) -> float:
+def _fit_exponent(coupled: Array, class_index: Indices) -> float:
     """Return the exponent at which coupled probabilities are likeliest; 1 for two classes."""
     if coupled.shape[1] == 2:
         return 1.0
-    logits = np.log(np.maximum(coupled, MIN_PROBABILITY))
-    return likeliest_inverse_temperature(logits, class_index, weights)
+    return likeliest_inverse_temperature(np.log(np.maximum(coupled, MIN_PROBABILITY)), class_index)
