@@ -126,7 +126,7 @@ def test_a_table_has_weights_too(quick_fit):
 
 @pytest.mark.slow
 @pytest.mark.data
-@pytest.mark.parametrize("name", ["pendigits", "letter", "segment"])
+@pytest.mark.parametrize("name", ["pendigits", "letter", "usps"])
 def test_a_weighted_svm_is_followed_as_well_as_without_weights(name):
     data = load(name)
     X, y, X_test = data.X_train[:5000], data.y_train[:5000], data.X_test[:5000]
@@ -138,4 +138,4 @@ def test_a_weighted_svm_is_followed_as_well_as_without_weights(name):
         agreement.append(np.mean(fast.predict(X_test) == source.predict(X_test)))
     error = np.sqrt(sum(share * (1 - share) for share in agreement) / len(X_test))
     print(f"{name}: agreement {agreement[0]:.4f} without weights, {agreement[1]:.4f} with weights")
-    assert agreement[1] > agreement[0] - 2 * error
+    assert agreement[1] >= agreement[0] - 2 * error
