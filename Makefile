@@ -43,6 +43,7 @@ fuzz: $(VENV)/.test
 	$(BIN)/python tests/fuzz/fuzz_limes.py 1000000
 	$(BIN)/python tests/fuzz/fuzz_source.py 1000000
 	$(BIN)/python tests/fuzz/fuzz_libagf.py 1000000
+	$(BIN)/python tests/fuzz/fuzz_libagf_files.py 1000000
 	$(BIN)/python tests/fuzz/fuzz_libsvm_model.py 1000000
 	$(BIN)/python tests/fuzz/fuzz_rows.py 1000000
 	$(BIN)/python tests/fuzz/fuzz_opencv.py 1000000

@@ -13,7 +13,7 @@ from limes.export.libagf import read_libagf_model, to_libagf
 from limes.model import Model
 from limes.model.affine import AffineMap
 from limes.model.schemes import PairwiseScheme
-from tests.export.cases import binary_blended, blobs, fitted, moons, one_vs_rest, rows_like, trees
+from tests.export.cases import binary_blended, blobs, fitted, moons, rows_like, trees
 
 PAPER = {"scheme": "pairwise", "blend": 1, "refine": False, "random_state": 0}
 
@@ -133,10 +133,11 @@ class TestFormat:
 
 
 class TestRefusedModels:
-    @pytest.mark.parametrize("case", [one_vs_rest])
-    def test_another_scheme_is_named(self, case):
-        with pytest.raises(ValueError, match=r"one border a pair of classes, got scheme 'one-"):
-            to_libagf(fitted(case))
+    def test_another_scheme_is_named(self):
+        X, y = blobs(labels=[4, 2, 9, -1])
+        fast = accelerate(SVC().fit(X, y), X, **{**PAPER, "scheme": "tree"})
+        with pytest.raises(ValueError, match=r"one border a pair or a class, got scheme 'tree'"):
+            to_libagf(fast)
 
     def test_a_blend_is_refused(self):
         with pytest.raises(ValueError, match="nearest point only, got blend=4: fit with blend=1"):
@@ -169,7 +170,7 @@ class TestBadFiles:
     @pytest.mark.parametrize(
         ("line", "text", "expected"),
         [
-            (1, "1vR", "'1v1'"),
+            (1, "1vX", "'1v1'"),
             (1, "ADJ", "'1v1'"),
             (1, "", "'1v1'"),
             (2, "1", "2 or more"),
@@ -222,7 +223,7 @@ class TestBadFiles:
     def test_pairs_of_different_features_are_refused(self, tmp_path):
         one, two = ["1 1", "0", "1 1", "1"], ["1 2", "0 0", "1 2", "1 1"]
         lines = ["1v1", "3", "1 2 3", "1 1 1", *one, *two, *one]
-        with pytest.raises(ValueError, match="1 features in every pair, got 2"):
+        with pytest.raises(ValueError, match="1 features in every map, got 2"):
             read_libagf_model(written(tmp_path / "m.agf", "\n".join(lines)))
 
     def test_numbers_too_large_to_compute_with_are_refused(self, tmp_path):

@@ -1,6 +1,7 @@
 """A short run of each fuzz target; `python tests/fuzz/fuzz_limes.py 1000000` is a long one."""
 
 import fuzz_libagf
+import fuzz_libagf_files
 import fuzz_libsvm_model
 import fuzz_limes
 import fuzz_onnx
@@ -14,6 +15,7 @@ TARGETS = (
     fuzz_limes,
     fuzz_source,
     fuzz_libagf,
+    fuzz_libagf_files,
     fuzz_libsvm_model,
     fuzz_opencv,
     fuzz_scaling,

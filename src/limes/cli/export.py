@@ -8,8 +8,9 @@ from typing import Any
 from limes.cli.main import add_command, add_output, add_row_format, row_options
 from limes.cli.terminal import show, table
 
-TARGETS = ("onnx", "c", "arduino", "libagf")
+TARGETS = ("onnx", "c", "arduino", "libagf", "libagf-borders")
 C_TARGETS = ("c", "arduino")
+LIBAGF_TARGETS = ("libagf", "libagf-borders")
 DTYPES = ("float32", "float64", "int16", "int8")
 
 
@@ -20,8 +21,9 @@ def add_parser(commands: Any) -> None:
         "export",
         help="write a fast classifier as ONNX, C, an Arduino library or a libAGF model",
         description="Write a fast classifier in another form, with the same labels: an ONNX model, "
-        "a header for C99\nand C++11 without dependencies, a library for Arduino, or a text model "
-        "for libAGF's classify_m.",
+        "a header for C99\nand C++11 without dependencies, a library for Arduino, or for "
+        "libAGF a text model\nor OUT.brd and OUT.bgd, with more than two classes several and the "
+        "control file OUT.txt.",
         example="limes export sat.limes --to c -o sat.h\n"
         "limes export sat.limes --to c --dtype int16 --rows sat.svm -o sat.h --size\n"
         "limes export sat.limes --dtype int8 --size --source sat.model",
@@ -86,6 +88,8 @@ def run(args: argparse.Namespace) -> int:
         )
     if args.to in C_TARGETS:
         result, text = _export_c(opened, args)
+    elif args.to == "libagf-borders":
+        result, text = _export_borders(opened.model, args)
     else:
         result, text = _export_bytes(opened.model, args)
     show(result, text, as_json=args.json)
@@ -103,7 +107,7 @@ def _check(args: argparse.Namespace) -> None:
         args.to = "c"
     if args.output is None and not is_size_alone:
         raise ValueError("an export needs an output: give -o OUT, or --size alone.")
-    if args.fallback and args.to == "libagf":
+    if args.fallback and args.to in LIBAGF_TARGETS:
         raise ValueError("libAGF has no exact sums: use --fallback with --to c or --to onnx.")
     if args.to in C_TARGETS:
         return
@@ -124,6 +128,19 @@ def _export_bytes(fast: Any, args: argparse.Namespace) -> tuple[dict[str, Any], 
         stream.write(data)
     result = {"output": str(args.output), "to": args.to, "n_bytes": len(data)}
     return result, f"{args.output}: {len(data):,} bytes"
+
+
+def _export_borders(fast: Any, args: argparse.Namespace) -> tuple[dict[str, Any], str]:
+    """Write libAGF's files of borders."""
+    from limes.atomic import refuse_inputs_as_outputs
+    from limes.export.libagf_files import write_libagf_borders
+
+    endings = (".brd", ".bgd", ".txt")
+    written = [args.output.with_name(f"{args.output.name}{ending}") for ending in endings]
+    refuse_inputs_as_outputs(written, [args.model])
+    paths = write_libagf_borders(fast, args.output, scaled=args.scaled)
+    result = {"output": [str(path) for path in paths], "to": args.to}
+    return result, f"{len(paths)} files, {paths[-1]} the last"
 
 
 def _export_c(opened: Any, args: argparse.Namespace) -> tuple[dict[str, Any], str]:

@@ -1,5 +1,6 @@
 """Open model files of any kind."""
 
+import re
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -17,6 +18,8 @@ from limes.sources.exact import is_detector, labels_of
 # Bytes of a file by which its kind is recognised.
 PREAMBLE_BYTES = 64
 LIBAGF_TYPES = (b"1v1", b"1vR", b"ADJ")
+# A control file of multi_borders: a name, then a hierarchy or the classes left of a border.
+LIBAGF_CONTROL = re.compile(rb"\s*[A-Za-z_.][^\s{}/;:,\"<>%]*\s+(?:\{\s|[\d\s]+/\s)")
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,6 +153,8 @@ def recognise_model(path: Path) -> str | None:
         return "limes"
     if preamble.split(maxsplit=1)[:1] in ([word] for word in LIBAGF_TYPES):
         return "libagf"
+    if path.suffix in (".brd", ".bgd") or LIBAGF_CONTROL.match(preamble):
+        return "libagf"
     if preamble.lstrip().startswith((b"svm_type", b"kernel_type")):
         return "libsvm"
     # An ONNX file begins with the number of its version and the field after that.
@@ -177,8 +182,12 @@ def _open_limes(path: Path) -> OpenModel:
 def _open_libagf(path: Path) -> OpenModel:
     """Open a text model of libAGF."""
     from limes.export.libagf import read_libagf_model
+    from limes.export.libagf_files import read_libagf_borders
 
-    return OpenModel(path, "borders", read_libagf_model(path))
+    with path.open("rb") as stream:
+        is_text = stream.read(4).split()[:1] in ([word] for word in LIBAGF_TYPES)
+    read = read_libagf_model if is_text else read_libagf_borders
+    return OpenModel(path, "borders", read(path))
 
 
 def _last_step(model: Any) -> Any:

@@ -3,7 +3,7 @@
 import os
 import stat
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -20,7 +20,7 @@ from limes.model.border_map import BorderMap
 from limes.model.coupling import class_pairs
 from limes.model.exact import ExactScheme
 from limes.model.model import FitInfo, Model
-from limes.model.schemes import PairwiseScheme
+from limes.model.schemes import MapScheme, OneVsRestScheme, PairwiseScheme
 
 # What svm_accelerate writes for every pair: above zero is the first class.
 POLARITY = -1
@@ -33,7 +33,7 @@ MAX_LABEL = 2**31
 
 
 def to_libagf(fast: BordersClassifier, *, scaled: bool = False) -> str:
-    """Return a pairwise classifier as a text model, as libAGF's ``svm_accelerate`` writes it.
+    """Return a classifier as a text model, as libAGF's ``svm_accelerate`` writes it.
 
     libAGF evaluates the nearest point only, in the space of its rows, and its planes go through
     their points: ``blend`` must be 1 and ``refine`` False. A fallback to exact sums is left out.
@@ -41,7 +41,7 @@ def to_libagf(fast: BordersClassifier, *, scaled: bool = False) -> str:
     Parameters
     ----------
     fast : BordersClassifier
-        Fitted with ``scheme="pairwise"``, with integers as labels.
+        Fitted with ``scheme="pairwise"`` or ``"one-vs-rest"``, with integers as labels.
     scaled : bool, default=False
         Write the model for rows that are already scaled, as by the steps before the source. libAGF
         has no scaling: without this, a classifier whose steps change which point is nearest raises
@@ -62,37 +62,54 @@ def to_libagf(fast: BordersClassifier, *, scaled: bool = False) -> str:
     >>> to_libagf(fast).splitlines()[:5]
     ['1v1', '2', '3 7', '-1', '2 2']
     """
+    scheme = scheme_for_libagf(fast, ("pairwise", "one-vs-rest"))
+    labels = as_int32_labels(fast.classes_, program="libAGF")
+    planes = planes_through_points(scheme, scaled=scaled)
+    kind = "1v1" if isinstance(scheme, PairwiseScheme) else "1vR"
+    # Above zero is the second class of a pair, but the class itself against the rest.
+    sign = POLARITY if kind == "1v1" else 1
+    lines = [kind, str(len(labels)), _join(labels), _join(np.full(len(planes), POLARITY))]
+    for points, normals in planes:
+        lines += _map_lines(points, sign * normals)
+    return "\n".join(lines) + "\n"
+
+
+def scheme_for_libagf(fast: BordersClassifier, names: Sequence[str]) -> MapScheme:
+    """Return the scheme of a classifier, if libAGF can evaluate it."""
     scheme = scheme_to_export(fast, fallback=False)
     if fast.model_.outlier_scores is not None:
         raise ValueError("libAGF has no outlier detectors: export this one to C or ONNX.")
+    wanted = " or ".join(repr(name) for name in names)
     if isinstance(scheme, ExactScheme):
         raise ValueError(
-            "libAGF's text models hold border points, got exact sums: fit with scheme='pairwise' "
+            "libAGF's models hold border points, got exact sums: fit with scheme='pairwise' "
             "(limes accelerate --scheme pairwise), or write the SVM as a LIBSVM model."
         )
     if any(map_.curve is not None for map_ in scheme.maps):
-        also = "" if scheme.name == "pairwise" else " and scheme='pairwise'"
+        also = "" if scheme.name in names else f" and scheme={wanted}"
         raise ValueError(
-            "libAGF's text models hold linear functions, got a curved base: fit with "
+            "libAGF's models hold linear functions, got a curved base: fit with "
             f"curved=False{also}."
         )
-    if scheme.name != "pairwise":
+    if scheme.name not in names:
         raise ValueError(
-            f"libAGF's text models hold one border a pair of classes, got scheme {scheme.name!r}: "
-            "fit with scheme='pairwise' (limes accelerate --scheme pairwise)."
+            f"libAGF's models have one border a pair or a class, got scheme {scheme.name!r}: fit "
+            f"with scheme={wanted} (limes accelerate --scheme)."
         )
-    if any(pair.blend > 1 and pair.n_borders > 1 for pair in scheme.maps):
+    if any(map_.blend > 1 and map_.n_borders > 1 for map_ in scheme.maps):
         raise ValueError(
             "libAGF evaluates the nearest point only, got "
             f"blend={scheme.maps[0].blend!r}: fit with blend=1."
         )
-    labels = as_int32_labels(fast.classes_, program="libAGF")
-    planes = [_scaled_planes(pair) if scaled else _raw_planes(pair) for pair in scheme.maps]
+    assert isinstance(scheme, MapScheme)
+    return scheme
+
+
+def planes_through_points(scheme: MapScheme, *, scaled: bool) -> list[tuple[Array, Array]]:
+    """Return the points and normals of each map, whose planes go through the points."""
+    planes = [_scaled_planes(one) if scaled else _raw_planes(one) for one in scheme.maps]
     reach = max(float(np.abs(points).max()) for points, _, _ in planes) or 1.0
-    lines = ["1v1", str(len(labels)), _join(labels), _join(np.full(len(planes), POLARITY))]
-    for points, normals, offsets in planes:
-        lines += _map_lines(*_through_points(points, normals, offsets, reach))
-    return "\n".join(lines) + "\n"
+    return [_through_points(*plane, reach) for plane in planes]
 
 
 def _raw_planes(border_map: BorderMap) -> tuple[Array, Array, Array]:
@@ -171,8 +188,8 @@ def _far_point(points: Array, value: float, reach: float) -> tuple[Array, Array]
 
 
 def _map_lines(points: Array, normals: Array) -> Iterator[str]:
-    """Yield the lines of one pair: points, then normals, each after their size."""
-    for rows in (points, POLARITY * normals):
+    """Yield the lines of one map: points, then normals, each after their size."""
+    for rows in (points, normals):
         yield f"{rows.shape[0]} {rows.shape[1]}"
         yield from map(_join, rows)
 
@@ -190,7 +207,8 @@ def read_libagf_model(
     Parameters
     ----------
     path : path-like
-        Text file that begins with ``1v1``.
+        Text file that begins with ``1v1`` or ``1vR``. The files of ``read_libagf_borders`` are read
+        too.
     by_vote : bool, default=False
         How more than two classes are decided, which the file does not contain: by coupled
         probabilities, the default of libAGF's programs, or by the votes of pairs.
@@ -229,28 +247,31 @@ def read_libagf_model(
 def parse_libagf_model(stream: BinaryIO, name: str, *, by_vote: bool = False) -> BordersClassifier:
     """Read the lines of a text model."""
     lines = NumberedLines(stream, name)
-    if lines.next().split() != [b"1v1"]:
-        raise lines.error("a libAGF model of pairs, which begins with '1v1'")
-    labels, polarity = _read_preamble(lines)
-    maps = [_read_map(lines, sign) for sign in polarity]
+    if (kind := lines.next().split()) not in ([b"1v1"], [b"1vR"]):
+        raise lines.error("a libAGF model, which begins with '1v1' or '1vR'")
+    is_pairwise = kind == [b"1v1"]
+    labels, polarity = _read_preamble(lines, is_pairwise=is_pairwise)
+    # Values above zero mean the second class of a pair, and the class against the rest.
+    maps = [_read_map(lines, sign if is_pairwise else -sign) for sign in polarity]
     n_features = maps[0].n_features
     for one in maps:
         if one.n_features != n_features:
-            raise lines.error(f"{n_features} features in every pair, got {one.n_features}")
+            raise lines.error(f"{n_features} features in every map, got {one.n_features}")
     if lines.next_nonblank():
-        raise lines.error(f"the end of the file after {len(maps)} pairs")
-    ordered = _sorted_maps(_near_each_other(maps), labels)
-    scheme = PairwiseScheme(ordered, len(labels), by_vote=by_vote)
-    try:
-        with np.errstate(over="ignore", invalid="ignore"):
-            _ = scheme.compiled
-    except ValueError as error:
-        raise ValueError(f"{name}: expected numbers of moderate size: {error}") from None
-    return _as_classifier(scheme, np.sort(labels), n_features)
+        raise lines.error(f"the end of the file after {len(maps)} maps")
+    maps = _near_each_other(maps)
+    scheme: MapScheme
+    if is_pairwise:
+        scheme = PairwiseScheme(sort_pairs(maps, labels), len(labels), by_vote=by_vote)
+    else:
+        scheme = OneVsRestScheme(tuple(maps[place] for place in np.argsort(labels)), len(labels))
+    return as_border_classifier(scheme, np.sort(labels), name)
 
 
-def _read_preamble(lines: NumberedLines) -> tuple[NDArray[np.int64], list[int]]:
-    """Read the number of classes, their labels, and which side of each pair is which."""
+def _read_preamble(
+    lines: NumberedLines, *, is_pairwise: bool
+) -> tuple[NDArray[np.int64], list[int]]:
+    """Read the number of classes, their labels, and which side of each map is which."""
     n_classes, *more = _read_integers(lines, "the number of classes")
     if n_classes < 2 or more:
         raise lines.error("the number of classes, 2 or more")
@@ -258,10 +279,10 @@ def _read_preamble(lines: NumberedLines) -> tuple[NDArray[np.int64], list[int]]:
     is_label = [abs(one) < MAX_LABEL for one in labels]
     if len(labels) != n_classes or len(set(labels)) < n_classes or not all(is_label):
         raise lines.error(f"{n_classes} labels that differ")
-    n_pairs = n_classes * (n_classes - 1) // 2
-    polarity = _read_integers(lines, f"{n_pairs} times 1 or -1")
-    if len(polarity) != n_pairs or not set(polarity) <= {1, -1}:
-        raise lines.error(f"{n_pairs} times 1 or -1")
+    n_maps = n_classes * (n_classes - 1) // 2 if is_pairwise else n_classes
+    polarity = _read_integers(lines, f"{n_maps} times 1 or -1")
+    if len(polarity) != n_maps or not set(polarity) <= {1, -1}:
+        raise lines.error(f"{n_maps} times 1 or -1")
     return np.array(labels), polarity
 
 
@@ -323,7 +344,7 @@ def _near_each_other(maps: list[BorderMap]) -> list[BorderMap]:
     ]
 
 
-def _sorted_maps(maps: list[BorderMap], labels: NDArray[np.int64]) -> tuple[BorderMap, ...]:
+def sort_pairs(maps: list[BorderMap], labels: NDArray[np.int64]) -> tuple[BorderMap, ...]:
     """Return the maps of pairs in the order of sorted labels; reverse those whose labels swap."""
     places = {pair: place for place, pair in enumerate(class_pairs(len(labels)))}
     order = np.argsort(labels)
@@ -337,9 +358,14 @@ def _sorted_maps(maps: list[BorderMap], labels: NDArray[np.int64]) -> tuple[Bord
     return tuple(turned)
 
 
-def _as_classifier(
-    scheme: PairwiseScheme, classes: NDArray[np.int64], n_features: int
+def as_border_classifier(
+    scheme: MapScheme, classes: NDArray[np.int64], name: str
 ) -> BordersClassifier:
     """Return a fitted classifier of which nothing but its borders is known."""
-    info = FitInfo(parameters={"scheme": "pairwise", "blend": 1, "refine": False})
-    return BordersClassifier.from_model(Model(scheme, classes, n_features, info=info))
+    try:
+        with np.errstate(over="ignore", invalid="ignore"):
+            _ = scheme.compiled
+    except ValueError as error:
+        raise ValueError(f"{name}: expected numbers of moderate size: {error}") from None
+    info = FitInfo(parameters={"scheme": scheme.name, "blend": 1, "refine": False})
+    return BordersClassifier.from_model(Model(scheme, classes, scheme.n_features, info=info))

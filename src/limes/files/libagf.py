@@ -50,6 +50,13 @@ def _read_preamble(stream: IO[bytes], path: Path) -> tuple[int, int]:
     return n_features, n_rows
 
 
+def read_vectors(path: Path) -> NDArray[np.float32]:
+    """Return all rows of a file in the format of ``.vec``, which libAGF's borders have as well."""
+    with path.open("rb") as stream:
+        n_features, n_rows = _read_preamble(stream, path)
+        return np.frombuffer(stream.read(), VALUES).reshape(n_rows, n_features)
+
+
 def _check_size(path: Path, n_rows: int) -> None:
     """Raise an error unless there is one label for each row."""
     if path.stat().st_size != n_rows * LABELS.itemsize:
