@@ -460,7 +460,7 @@ class TestBadInput:
         pandas = pytest.importorskip("pandas")
         frame = pandas.DataFrame(moons[0], columns=["east", "north"])
         model = LogisticRegression().fit(frame, moons[1])
-        with pytest.raises(ValueError, match=r"columns \['east', 'north'\].*\['north', 'east'\]"):
+        with pytest.raises(ValueError, match="feature names should match"):
             accelerate(model, frame[["north", "east"]])
 
     def test_a_classifier_with_another_threshold_is_refused(self, moons):
@@ -469,9 +469,9 @@ class TestBadInput:
             accelerate(model, moons[0])
 
     def test_a_function_without_a_value_is_refused(self, moons):
-        with pytest.raises(ValueError, match="finite decision values, got nan"):
+        with pytest.raises(ValueError, match="returned NaN for 1 of 1 rows"):
             accelerate(lambda rows: np.full(len(rows), np.nan), moons[0])
-        with pytest.raises(ValueError, match="finite scores, got nan"):
+        with pytest.raises(ValueError, match="returned NaN for 1 of 1 rows"):
             accelerate(lambda rows: np.full(len(rows), np.nan), moons[0], scheme="shared")
 
     def test_what_is_no_classifier_is_refused(self, moons):

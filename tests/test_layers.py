@@ -52,6 +52,7 @@ STAGES = [
     "validation",
     "evaluation",
     "search",
+    "quality",
     "outliers",
     "borders",
     "parameters",

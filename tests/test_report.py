@@ -61,16 +61,17 @@ def test_a_report_without_labels_has_agreement_alone(fast, moons):
 def test_a_report_names_source_and_model_in_its_head(fast, moons):
     lines = str(fast.report(*moons)).splitlines()
     assert lines[0].split(maxsplit=1) == ["SVC", "borders (pairwise)"]
-    assert len({len(line) for line in lines[:-2]}) == 1
-    assert lines[-2].startswith("Same label on")
-    assert lines[-2].endswith("times as fast.")
+    assert len({len(line) for line in lines[:-3]}) == 1
+    assert lines[-3].startswith("Same label on")
+    assert lines[-3].endswith("times as fast.")
+    assert lines[-2] == fast.model_.info.agreement_sentence()
     assert lines[-1].startswith("The fit took")
 
 
 def test_a_report_can_be_written_as_plain_numbers(fast, moons):
     result = fast.report(*moons).to_dict()
     assert set(result) == {
-        *("source", "fast", "agreement", "n_rows", "classes", "speed_up"),
+        *("source", "fast", "agreement", "n_rows", "classes", "speed_up", "warnings"),
         *("fit_seconds", "break_even_rows", "exact_break_even_rows", "exact_microseconds_per_row"),
     }
     assert result["n_rows"] == len(moons[0])

@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from limes.classifier import BordersClassifier, accelerate, load
     from limes.detector import BordersOutlierDetector
     from limes.export.libagf import read_libagf_model
+    from limes.fit.quality import QualityWarning
     from limes.libsvm import read_libsvm_model, write_libsvm_model
     from limes.model.border_map import BorderMap
     from limes.model.model import Candidate
     from limes.raster import predict_raster
-    from limes.report import QualityWarning
     from limes.versions import show_versions
 
 __all__ = [
@@ -54,7 +54,7 @@ PLACES = {
     "Candidate": "limes.model.model",
     "KernelDensityClassifier": "limes.agf",
     "NeighborsDensity": "limes.agf",
-    "QualityWarning": "limes.report",
+    "QualityWarning": "limes.fit.quality",
     "accelerate": "limes.classifier",
     "load": "limes.classifier",
     "predict_raster": "limes.raster",

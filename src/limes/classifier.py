@@ -2,13 +2,12 @@
 
 import os
 import time
-import warnings
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import ClassifierMixin, clone
+from sklearn.base import ClassifierMixin
 from sklearn.frozen import FrozenEstimator
 from sklearn.svm import SVC
 from sklearn.utils import get_tags
@@ -19,18 +18,26 @@ from sklearn.utils.validation import check_is_fitted
 from limes._typing import Array, Labels
 from limes.detector import BordersOutlierDetector, accelerate_detector
 from limes.fast_estimator import SAMPLED_ROWS, FastEstimator, array_module
-from limes.fit.input import FitInput, check_input, make_rows, seed_of, take_columns
+from limes.fit.input import (
+    FitInput,
+    check_input,
+    make_rows,
+    seed_of,
+    take_columns,
+    unchanged_on_error,
+)
 from limes.fit.parameters import check_parameters, fit_options
 from limes.fit.pipeline import FitResult, fit_exact, fit_model
+from limes.fit.quality import warn_of_quality
 from limes.model.exact import ExactScheme
 from limes.model.file import load_model
 from limes.model.model import FeatureStatistics, Model
 from limes.old_names import refuse_old_name
-from limes.report import QualityWarning, measure_break_even
+from limes.report import measure_break_even, slower_finding
+from limes.sources.answers import fit_protected
 from limes.sources.base import SourceContext
 from limes.sources.exact import exact_predict, is_detector
 from limes.sources.generic import check_same_features, label_by
-from limes.sources.pipelines import fit_source
 from limes.sources.table_encoder import (
     TableEncoder,
     has_encoder,
@@ -39,9 +46,6 @@ from limes.sources.table_encoder import (
     takes_table,
 )
 
-# Difference between the agreements on rows like those given and on rows around them above which the
-# fit warns.
-MAX_COVERAGE_LOSS = 0.02
 RENAMED = {"tradeoff_": "candidates_", "one_sided_": "scheme_.maps[i].is_constant"}
 
 
@@ -154,8 +158,8 @@ class BordersClassifier(ClassifierMixin, FastEstimator):
     cost_ : int
         Multiply-adds per row that are expected, an exponential counted as several.
     agreement_ : float
-        Share of held-out rows with the source's label: it stands for rows like those given, and
-        for no others. 1 for exact sums; nan where there were too few rows to hold any out.
+        Share of held-out rows with the source's label, that of the selected one of ``candidates_``:
+        for rows like those given, and for no others. 1 for exact sums; nan with too few rows.
         For SVMs it is importance-weighted to out-of-fold margins, so that it estimates
         agreement on unseen rows, unless training the SVM again would take long. Where rows are few,
         the model is trained once more with the held-out rows after that.
@@ -256,17 +260,13 @@ class BordersClassifier(ClassifierMixin, FastEstimator):
             Itself.
         """
         check_parameters(self)
-        source = SVC() if self.estimator is None else self.estimator
-        given = check_input(self, source, X, y, sample_weight)
-        check_classification_targets(given.labels)
-        if len(np.unique(labels := np.asarray(given.labels))) < 2:
-            raise ValueError(
-                f"y must have at least two classes, got one class only: {labels[0]!r}. There is "
-                "no border to find."
-            )
-        if hasattr(source, "fit") and not isinstance(source, FrozenEstimator):
-            source = fit_source(clone(source), X, y, given.sample_weight)
-        return self._fit_to_source(source, given, start=time.perf_counter())
+        with unchanged_on_error(self):
+            source = SVC() if self.estimator is None else self.estimator
+            given = check_input(self, source, X, y, sample_weight)
+            check_classification_targets(given.labels)
+            if hasattr(source, "fit") and not isinstance(source, FrozenEstimator):
+                source = fit_protected(source, X, y, given.sample_weight)
+            return self._fit_to_source(source, given, start=time.perf_counter())
 
     def decision_function(self, X: ArrayLike) -> Array:
         """Return decision values.
@@ -375,6 +375,11 @@ class BordersClassifier(ClassifierMixin, FastEstimator):
             timed = (rows, self.model_.predict) if encoder is None else (given.table, self.predict)
             others = label_by(source, self.classes_), exact_predict(self, source)
             print(measure_break_even(self.fit_seconds_, *timed, *others))
+        slower: list[str] = []
+        if not result.causes:
+            slower = slower_finding(self.model_.predict, label_by(inner, self.classes_), rows)
+        # Times are left out of the model, which is the same when a fit is repeated.
+        warn_of_quality([*self.model_.info.warnings, *slower])
         return self
 
     def _take_exact_sums(self, source: Any, *, start: float) -> Self:
@@ -395,8 +400,8 @@ class BordersClassifier(ClassifierMixin, FastEstimator):
     def _set_result(
         self, source: Any, result: FitResult, encoder: TableEncoder | None, *, start: float
     ) -> Self:
-        """Make this the fitted classifier of a fit; warn where it agrees less than it seems."""
-        info = result.info(self.n_jobs)
+        """Make this the fitted classifier of a fit."""
+        info = result.info(self.n_jobs, self.min_agreement)
         info = replace(info, fit_seconds=time.perf_counter() - start)
         self.estimator_ = source
         if encoder is None:
@@ -404,14 +409,6 @@ class BordersClassifier(ClassifierMixin, FastEstimator):
         else:
             n_features, names = encoder.n_outputs, encoder.get_feature_names_out()
         self._set_model(Model(result.scheme, result.classes, n_features, names, info), encoder)
-        if info.coverage_agreement < info.agreement - MAX_COVERAGE_LOSS:
-            warnings.warn(
-                f"the model agrees with its source on {info.agreement:.1%} of rows like those "
-                f"given but on {info.coverage_agreement:.1%} of rows between and around them: give "
-                "rows as they occur in use (labels are not needed), or min_agreement.",
-                QualityWarning,
-                stacklevel=4,
-            )
         return self
 
 

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import OutlierMixin, clone
+from sklearn.base import OutlierMixin
 from sklearn.frozen import FrozenEstimator
 from sklearn.svm import OneClassSVM
 from sklearn.utils import get_tags
@@ -14,13 +14,15 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from limes._typing import Array
 from limes.fast_estimator import SAMPLED_ROWS, FastEstimator, array_module
-from limes.fit.input import seed_of
+from limes.fit.input import seed_of, unchanged_on_error
 from limes.fit.outliers import DETECTOR_SCHEMES, fit_detector
 from limes.fit.parameters import RULES, check_values, one_of
+from limes.fit.quality import warn_of_quality
 from limes.model.model import FeatureStatistics, Model
-from limes.report import measure_break_even
+from limes.report import measure_break_even, slower_finding
+from limes.sources.answers import fit_protected
 from limes.sources.exact import exact_predict
-from limes.sources.generic import check_same_features
+from limes.sources.generic import check_same_features, label_by
 
 DETECTOR_RULES = {
     name: RULES[name] for name in ("n_borders", "fallback", "effort", "n_jobs", "verbose")
@@ -135,11 +137,13 @@ class BordersOutlierDetector(OutlierMixin, FastEstimator):
             Itself.
         """
         self._check_parameters()
-        rows = validate_data(self, X, accept_sparse="csr", dtype=(np.float64, np.float32))
-        source = OneClassSVM() if self.estimator is None else self.estimator
-        if not isinstance(source, FrozenEstimator):
-            source = clone(source).fit(X, **fit_parameters)
-        return self._fit_to_source(source, rows, start=time.perf_counter())
+        with unchanged_on_error(self):
+            rows = validate_data(self, X, accept_sparse="csr", dtype=(np.float64, np.float32))
+            source = OneClassSVM() if self.estimator is None else self.estimator
+            if not isinstance(source, FrozenEstimator):
+                weight = fit_parameters.pop("sample_weight", None)
+                source = fit_protected(source, X, None, weight, **fit_parameters)
+            return self._fit_to_source(source, rows, start=time.perf_counter())
 
     def decision_function(self, X: ArrayLike) -> Array:
         """Return the score of each row less ``offset_``: above 0 for inliers.
@@ -247,6 +251,10 @@ class BordersOutlierDetector(OutlierMixin, FastEstimator):
         if self.verbose and X is not None:
             both = self.model_.predict, source.predict
             print(measure_break_even(self.fit_seconds_, X, *both, exact_predict(self, source)))
+        slower: list[str] = []
+        if X is not None and not info.warnings:
+            slower = slower_finding(self.model_.predict, label_by(source, classes), X)
+        warn_of_quality([*info.warnings, *slower])
         return self
 
 

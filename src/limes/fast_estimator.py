@@ -16,7 +16,14 @@ from limes.model.exact import ExactScheme, FallbackScheme
 from limes.model.file import save_model
 from limes.model.model import CORE_TYPES, Candidate, Model, is_plain_rows
 from limes.model.schemes import Scheme
-from limes.report import ComparedModel, Comparison, compare, pickled_size, scheme_name
+from limes.report import (
+    ComparedModel,
+    Comparison,
+    compare,
+    pickled_size,
+    scheme_name,
+    with_fit_notes,
+)
 from limes.sources.exact import exact_predict
 from limes.sources.generic import label_by
 from limes.sources.pipelines import unwrap
@@ -102,7 +109,7 @@ class FastEstimator(MetaEstimatorMixin, BaseEstimator):
         )
         fast = ComparedModel(scheme_name(self.scheme_), self.predict, self.scheme_.n_bytes)
         truth = None if y is None else np.asarray(y)
-        return compare(
+        comparison = compare(
             fast,
             source,
             rows,
@@ -111,6 +118,7 @@ class FastEstimator(MetaEstimatorMixin, BaseEstimator):
             fit_seconds=self.fit_seconds_,
             exact=exact_predict(self, self.estimator_),
         )
+        return with_fit_notes(comparison, self)
 
     def save(self, path: str | os.PathLike[str], *, fallback: bool = True) -> None:
         """Write all that predicts to one file, for ``limes.load``; the source is left out.

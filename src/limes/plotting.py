@@ -121,6 +121,11 @@ def draw_candidates(fast: BordersClassifier, ax: "Axes | None" = None) -> "Axes"
         raise ValueError(
             "there is no trade-off to draw, candidates_ is []: fit with scheme='auto' or 'shared'."
         )
+    if any(np.isnan(candidate.agreement) for candidate in candidates):
+        raise ValueError(
+            "the agreement of the candidates is nan, since there were too few rows to hold any "
+            "out: fit with more rows."
+        )
     if ax is None:
         import matplotlib.pyplot as plt
 
@@ -154,6 +159,8 @@ def draw_candidates(fast: BordersClassifier, ax: "Axes | None" = None) -> "Axes"
             ax.plot(candidate.cost, height, "s", color="black", label=label)
     _name_candidates(candidates, heights, ax)
     _scale_candidates([candidate.cost for candidate in candidates], ax)
+    if fast.model_.info.agreement_rows:
+        ax.set_title(f"Agreement of {fast.model_.info.agreement_rows}", fontsize=8, wrap=True)
     ax.legend(loc="best", framealpha=0.9)
     return ax
 

@@ -3,7 +3,7 @@
 import math
 import pickle
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -26,18 +26,15 @@ MIN_SECONDS = 0.002
 BREAK_EVEN_SECONDS = 0.03
 BREAK_EVEN_TURNS = 3
 MIN_TIMED_ROWS = 8
+# Rows and seconds of one call where a model is compared with its source after every fit, and the
+# factor by which it must be faster not to be timed for longer.
+COMPARED_ROWS, MAX_COMPARED_VALUES = 1000, 1 << 22
+QUICK_SECONDS = 0.001
+CLEARLY_FASTER = 2.0
 # Bins of probability, of the reliability diagram.
 N_BINS = 10
 
 Predict = Callable[[Any], Labels]
-
-
-class QualityWarning(UserWarning):
-    """A fitted model agrees with its source less than was asked, or less where it may be used.
-
-    The message is one sentence with the number and what to do. Turn it into an error with
-    ``warnings.simplefilter("error", limes.QualityWarning)``.
-    """
 
 
 @dataclass(frozen=True)
@@ -131,12 +128,41 @@ def measure_break_even(
     return BreakEven(fit_seconds, times["fast"], times.get("source"), times.get("exact"))
 
 
-def _time_briefly(predicts: dict[str, Predict | None], X: Any) -> dict[str, float]:
+def slower_finding(fast: Predict, source: Predict, X: Any) -> list[str]:
+    """Return that a model is not faster than its source, in one sentence, or nothing.
+
+    A quick measurement shows that most models are; where it does not, a longer one decides. Nothing
+    is known of a source that does not take the rows.
+    """
+    n_rows = max(1, min(COMPARED_ROWS, MAX_COMPARED_VALUES // X.shape[1]))
+    rows = X[np.resize(np.arange(X.shape[0]), n_rows)]
+    rows = rows.toarray() if hasattr(rows, "toarray") else rows
+    try:
+        source(rows[:1])
+    except (ValueError, TypeError, RuntimeError):
+        return []
+    with threadpool_limits(1):
+        for seconds in (QUICK_SECONDS, BREAK_EVEN_SECONDS):
+            times = _time_briefly({"fast": fast, "source": source}, rows, seconds)
+            if (
+                times["fast"] * (CLEARLY_FASTER if seconds == QUICK_SECONDS else 1)
+                < times["source"]
+            ):
+                return []
+    return [
+        f"the model takes {times['fast']:.2g} µs per row and the source {times['source']:.2g} µs: "
+        "use the source, or limit max_time_us."
+    ]
+
+
+def _time_briefly(
+    predicts: dict[str, Predict | None], X: Any, seconds: float = BREAK_EVEN_SECONDS
+) -> dict[str, float]:
     """Return the microseconds per row of each model, a slow one timed on fewer rows."""
     rows = X[:MAX_TIMED_ROWS]
     known = {name: predict for name, predict in predicts.items() if predict is not None}
     sizes = [
-        affordable_rows(predict, rows, seconds=BREAK_EVEN_SECONDS, n_probe=MIN_TIMED_ROWS)
+        affordable_rows(predict, rows, seconds=seconds, n_probe=MIN_TIMED_ROWS)
         for predict in known.values()
     ]
     calls = [partial(predict, rows[:n]) for predict, n in zip(known.values(), sizes, strict=True)]
@@ -161,6 +187,10 @@ class Comparison:
         Wall-clock time of the fit of the fast model; nan where it is not known.
     exact_microseconds_per_row : float or None, default=None
         Time of the source's exact sums; None where there are none, and where they are the model.
+    fit_notes : tuple of str, default=()
+        Sentences on the fit: its agreement, and which rows that stands for.
+    warnings : tuple of str, default=()
+        What the fit warned of, one sentence each.
     """
 
     fast: "ModelScores"
@@ -168,6 +198,8 @@ class Comparison:
     n_same: int = 0
     fit_seconds: float = math.nan
     exact_microseconds_per_row: float | None = None
+    fit_notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
     @property
     def n_rows(self) -> int:
@@ -260,6 +292,7 @@ class Comparison:
             "speed_up": self.speed_up,
             "exact_microseconds_per_row": self.exact_microseconds_per_row,
             **({} if self.break_even is None else self.break_even.to_dict()),
+            "warnings": list(self.warnings),
         }
         for role, model in (("fast", self.fast), ("source", self.source)):
             if model is not None:
@@ -324,9 +357,11 @@ class Comparison:
         Returns
         -------
         list of str
-            One or two sentences.
+            Also the agreement that the fit measured, and its warnings.
         """
-        return [self.summary(), *([] if self.break_even is None else [str(self.break_even)])]
+        break_even = [] if self.break_even is None else [str(self.break_even)]
+        warned = [f"Warning of the fit: {sentence}" for sentence in self.warnings]
+        return [self.summary(), *self.fit_notes, *warned, *break_even]
 
     if not TYPE_CHECKING:
 
@@ -629,6 +664,17 @@ def compare(
         n_same,
         fit_seconds,
         None if exact is None else times[-1],
+    )
+
+
+def with_fit_notes(comparison: Comparison, fast: Any) -> Comparison:
+    """Return a comparison with the agreement and the warnings of the fit, where they are known."""
+    info = getattr(getattr(fast, "model_", None), "info", None)
+    if info is None:
+        return comparison
+    sentence = info.agreement_sentence()
+    return replace(
+        comparison, fit_notes=(sentence,) if sentence else (), warnings=tuple(info.warnings)
     )
 
 

@@ -140,7 +140,7 @@ def test_fallback_is_described_in_text_and_json(svm, tmp_path, capsys, quick_fit
     words = ("accelerate", svm / "svm.model", svm / "rows.svm", "-o", path, "--scheme", "shared")
     text = output_of(capsys, *words, "--fallback", "yes")
     fast = limes.load(path)
-    assert "of rows like those given to the fit" in text
+    assert f"of {fast.model_.info.agreement_rows}" in text
     assert "of rows between and around those" in text
     assert "coverage agreement  fallback share" in text
     facts = json.loads(output_of(capsys, "info", path, "--json"))
@@ -152,16 +152,20 @@ def test_fallback_is_described_in_text_and_json(svm, tmp_path, capsys, quick_fit
     assert "holds training rows  no" in output_of(capsys, "info", path)
 
 
-def test_a_warning_on_quality_is_one_line_on_stderr(svm, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("limes.classifier.MAX_COVERAGE_LOSS", -1.0)
-    words = ("accelerate", svm / "svm.model", "--scheme", "exact", "-o", tmp_path / "fast.limes")
+def test_a_warning_on_quality_is_one_line_and_stands_in_the_file(svm, moons, tmp_path, capsys):
+    path, X = tmp_path / "fast.limes", moons[0]
+    with create_rows(tmp_path / "far.svm") as writer:
+        writer.write(1000 * X, moons[1])
     capsys.readouterr()
     with warnings.catch_warnings():
         warnings.simplefilter("default", limes.QualityWarning)
-        run(*words)
+        run("accelerate", svm / "svm.model", tmp_path / "far.svm", "-o", path)
     error = capsys.readouterr().err
-    assert error.startswith("limes: warning: the model agrees with its source on 100.0% of rows")
+    assert error.startswith("limes: warning: the rows given lie beyond the support vectors")
     assert error.count("\n") == 1
+    sentence = error.removeprefix("limes: warning: ").strip()
+    assert sentence in output_of(capsys, "info", path)
+    assert json.loads(output_of(capsys, "info", path, "--json"))["warnings"] == [sentence]
 
 
 def test_labels_that_miss_a_class_are_ignored(folder, tmp_path):

@@ -183,7 +183,7 @@ def test_candidates_are_listed_with_coverage_agreement_and_fallback_share(fast, 
     assert "<td>0.9876</td><td>5.2%</td><td>0.0030</td>" in page
     assert ">exact</th><td>-</td><td>-</td><td>5,678</td><td>1.0000</td>" in page
     assert "<td>n/a</td><td>-</td><td>n/a</td>" in page
-    assert "stands for rows like those given to the fit" in page
+    assert f"label, of {copy.model_.info.agreement_rows};" in page
 
 
 def test_exact_sums_have_a_page_with_regions_but_no_points(moons):

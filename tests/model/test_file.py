@@ -258,6 +258,7 @@ class TestOldVersions:
         header = json.loads(header_text((DATA / "version_2.limes").read_bytes()))
         # Entries that files of version 2 may lack.
         header["info"] |= {"coverage_agreement": None, "fit_seconds": None, "features": None}
+        header["info"] |= {"agreement_rows": "", "warnings": []}
         header["info"]["parameters"] |= {"fallback": "auto", "curved": True, "effort": 1.0}
         again = json.loads(header_text((tmp_path / "m.limes").read_bytes()))
         assert {**again, "limes": ""} == {**header, "limes": ""}

@@ -58,7 +58,12 @@ def describe_agreement(fast: Any) -> dict[str, Any]:
         names += ["fallback_margin_", "fallback_share_"]
     # Not known of a libAGF model, nor of one that was fitted without held-out rows.
     values = {name.rstrip("_"): float(getattr(fast, name, math.nan)) for name in names}
-    known = {name: value for name, value in values.items() if math.isfinite(value)}
+    known: dict[str, Any] = {name: value for name, value in values.items() if math.isfinite(value)}
+    info = getattr(getattr(fast, "model_", None), "info", None)
+    if info is not None and info.agreement_rows:
+        known["agreement_rows"] = info.agreement_rows
+    if info is not None and info.warnings:
+        known["warnings"] = list(info.warnings)
     return {**known, "n_training_rows": 0 if exact is None else len(exact.sums.vectors)}
 
 
@@ -70,10 +75,17 @@ def facts_text(facts: dict[str, Any]) -> str:
         if name == "n_training_rows":
             text = f"yes, {value:,} vectors of the exact sums" if value else "no"
             lines.append(("holds training rows", text))
+        elif name == "warnings":
+            lines.extend(("warning", sentence) for sentence in value)
+        elif name == "agreement_rows":
+            continue
         elif is_exact and name == "agreement":
             lines.append((name, "1, since the sums are those of the source"))
         elif not (is_exact and name in EXACT_FACTS):
-            words = [_text(value), MEANINGS.get(name, "")]
+            meaning = MEANINGS.get(name, "")
+            if name == "agreement" and facts.get("agreement_rows"):
+                meaning = f"of {facts['agreement_rows']}"
+            words = [_text(value), meaning]
             lines.append((name.replace("_", " "), " ".join(filter(None, words))))
     return pairs(lines)
 

@@ -151,7 +151,14 @@ def _compare(
     """Time the models and return their scores."""
     from scipy import sparse
 
-    from limes.report import Comparison, ModelScores, model_bytes, model_name, time_models
+    from limes.report import (
+        Comparison,
+        ModelScores,
+        model_bytes,
+        model_name,
+        time_models,
+        with_fit_notes,
+    )
     from limes.sources.exact import exact_predict
 
     is_accepted = all(model.takes_sparse for model in models) or not sparse.issparse(X)
@@ -163,13 +170,14 @@ def _compare(
         ModelScores(model_name(model), model_counts, microseconds, model_bytes(model))
         for model, model_counts, microseconds in zip(fitted, counts, times, strict=False)
     ]
-    return Comparison(
+    comparison = Comparison(
         scores[0],
         scores[1] if len(scores) == 2 else None,
         n_same,
         getattr(fitted[0], "fit_seconds_", math.nan),
         None if exact is None else times[-1],
     )
+    return with_fit_notes(comparison, fitted[0])
 
 
 def _write_page(args: argparse.Namespace, model: Any, scored: Scored) -> None:

@@ -323,10 +323,35 @@ class OutlierConfig:
     # the correlation was .9947 where validation rows had .9987.
     min_correlation: float = 0.997
     min_recall: float = 0.98
-    # Rank correlation below which a map that was asked for warns.
+    # Rank correlation and recall below which a map that was asked for warns.
     warned_correlation: float = 0.99
+    warned_recall: float = 0.95
     # Share of the wrong labels of a map that fallback corrects. Not measured.
     exact_share: float = 0.9
+
+
+@dataclass(frozen=True)
+class QualityConfig:
+    """When a fit warns."""
+
+    # Expected loss of uncertainty coefficient, and the standard errors by which it must exceed
+    # this: one-sided, 95 %. And the mean agreement over classes above which the expectation, under
+    # the source's own probabilities, is too high: with an agreement of .96, mnist lost .012 where
+    # .098 was expected, and a shell in 15 dimensions gained .029 where a loss of .070 was; with
+    # .948, a saddle in 30 dimensions gained .002 where a loss of .040 was.
+    max_skill_loss: float = 0.01
+    loss_errors: float = 1.645
+    min_balanced_agreement: float = 0.93
+    # Held-out rows below which chance decides: the standard error of an agreement of .95 is .04.
+    min_deciding_rows: int = 24
+    # Difference between the agreements on rows like those given and on rows between and around
+    # them. Seventeen datasets have up to .065 with fewer than 48 features; with more, rows between
+    # others are unlike any row, and the difference reaches .2.
+    max_coverage_loss: float = 0.1
+    # Rows whose labels show whether exact sums, taken without a search, are constant.
+    labelled_rows: int = 2000
+    # Standard errors by which the mean recall of the source must exceed that of chance.
+    recall_errors: float = 1.645
 
 
 @dataclass(frozen=True)
@@ -344,6 +369,7 @@ class FitConfig:
     borders: BordersConfig = BordersConfig()
     schemes: SchemesConfig = SchemesConfig()
     outliers: OutlierConfig = OutlierConfig()
+    quality: QualityConfig = QualityConfig()
 
 
 DEFAULTS = FitConfig()

@@ -164,6 +164,15 @@ def find_rescaling(rows: Array) -> AffineMap | None:
     return AffineMap.scaling(mean, np.full(rows.shape[1], 1.0 / spread))
 
 
+def check_two_classes(labels: Labels) -> None:
+    """Raise an error unless labels have two classes or more."""
+    if len(np.unique(labels)) < 2:
+        raise ValueError(
+            f"y must have at least two classes, got one class only: {labels[0]!r}. There is "
+            "no border to find."
+        )
+
+
 def check_classes(source: MulticlassSource, y: Labels | None, options: FitOptions) -> None:
     """Raise an error where the classes have no border, or more than one for a threshold."""
     n_classes = len(source.classes)
@@ -177,7 +186,7 @@ def check_classes(source: MulticlassSource, y: Labels | None, options: FitOption
             f"threshold must be 0 with more than two classes, got another value and {n_classes!r} "
             "classes. It moves the border of two classes only: leave it out."
         )
-    if y is not None and len(np.unique(y)) > n_classes:
+    if y is not None and len(np.unique(y)) != n_classes:
         raise ValueError(
             f"y must have the {n_classes} classes of the source, got {len(np.unique(y))!r}. Give "
             "the labels that it was fitted with, or none."

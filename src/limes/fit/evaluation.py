@@ -260,6 +260,7 @@ class Evaluator:
         options: FitOptions,
         exact: ExactScheme | None = None,
     ) -> None:
+        self.source, self.held_out = source, validation
         self.data, self.options, self.exact = data, options, exact
         self.raw_rows = validation.rows
         self.coverage, self.coverage_rows = coverage, data.to_source_space(coverage.rows)
@@ -330,16 +331,49 @@ class Evaluator:
         """Return the size, expected cost and agreement of a map with a margin."""
         class_index, share = curve.with_fallback(margin), curve.share(margin)
         base = scheme.maps[0].curve
+        loss, error = self.criterion.skill_loss(class_index)
         return Candidate(
             scheme.name,
             scheme.n_borders,
             blend,
             self._with_fallback(scheme, margin, share).cost,
             *self.validation.agreement(class_index),
-            skill_loss=self.criterion.skill_loss(class_index)[0],
+            skill_loss=loss,
+            skill_loss_error=error,
             fallback_share=share,
             coverage_agreement=coverage.agreement(margin),
             shape="linear" if base is None else base.shape,
+        )
+
+    def on_held_out_rows(self, trained: TrainedCandidate) -> Candidate:
+        """Return a candidate with its numbers on held-out rows alone, as users are told them.
+
+        Candidates are compared on more rows where these are few.
+        """
+        candidate, held_out = trained.candidate, self.held_out
+        if held_out is self.validation:
+            return candidate
+        if not len(held_out.rows):
+            unknown = float("nan")
+            return replace(
+                candidate,
+                agreement=unknown,
+                agreement_error=agreement_error(0.0, 0.0),
+                skill_loss=unknown,
+                skill_loss_error=unknown,
+            )
+        curve = MarginCurve.of_scheme(trained.map_scheme, held_out, held_out.rows)
+        class_index = curve.with_fallback(trained.margin)
+        rows = self.data.to_source_space(held_out.rows)
+        criterion = SkillCriterion(held_out, self.source.calibrated_probabilities(rows))
+        agreement, error = held_out.agreement(class_index)
+        loss, loss_error = criterion.skill_loss(class_index)
+        return replace(
+            candidate,
+            agreement=agreement,
+            agreement_error=error,
+            skill_loss=loss,
+            skill_loss_error=loss_error,
         )
 
     def _needed_margin(self, curve: MarginCurve, coverage: MarginCurve, scheme: MapScheme) -> float:

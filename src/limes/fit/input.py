@@ -1,6 +1,8 @@
 """What a fit is given: rows or a table, labels, weights and randomness, checked."""
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +12,7 @@ from sklearn.utils import check_consistent_length, check_random_state, column_or
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from limes._typing import Array, Indices, Labels
+from limes.fit.data import check_two_classes
 from limes.fit.synthetic import rows_from_training_rows
 from limes.sources.table_encoder import (
     TableEncoder,
@@ -62,12 +65,25 @@ def check_input(
         rows = validate_data(estimator, X, **types)
     else:
         rows, labels = validate_data(estimator, X, y, **types)
+    if labels is not None:
+        check_two_classes(labels)
     weight = None
     if sample_weight is not None:
         counted = rows if table is None else table
         options: Any = {"dtype": np.float64, "ensure_non_negative": True}
         weight = _check_sample_weight(sample_weight, counted, **options)
     return FitInput(rows, labels, weight, table)
+
+
+@contextmanager
+def unchanged_on_error(estimator: Any) -> Iterator[None]:
+    """Leave an estimator as it was before a fit that fails."""
+    before = dict(vars(estimator))
+    try:
+        yield
+    except BaseException:
+        estimator.__dict__ = before
+        raise
 
 
 def take_columns(estimator: Any, source: Any) -> None:

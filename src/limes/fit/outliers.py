@@ -1,6 +1,5 @@
 """`fit_detector()`: the sums of a one-class SVM, or a map whose scores have nearly their order."""
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -13,6 +12,7 @@ from limes._core.train import TrainedMap
 from limes._typing import Array
 from limes.fit.config import DEFAULTS
 from limes.fit.data import rescale, sample_rows
+from limes.fit.quality import EXACT_ROWS, detector_causes, few_rows_finding
 from limes.fit.search import exact_candidate
 from limes.fit.synthetic import coverage_rows, interpolate, sample_near_border
 from limes.fit.train import continue_training, fit_base, to_border_map, with_points
@@ -22,12 +22,12 @@ from limes.model.affine import AffineMap
 from limes.model.border_map import BorderMap
 from limes.model.curved_base import SHAPES
 from limes.model.exact import ExactScheme, FallbackScheme
-from limes.model.model import Candidate, FitInfo
+from limes.model.model import Candidate, FitInfo, scheme_index
 from limes.model.outlier_scores import OutlierScores
 from limes.model.schemes import MapScheme, PairwiseScheme, Scheme
 from limes.model.svm import TrainedSvm
-from limes.report import QualityWarning
 from limes.sources.exact import exact_scheme_of, no_exact_sums_reason
+from limes.sources.training_range import outside_reason
 
 DETECTOR_SCHEMES = ("auto", "exact", "shared")
 # Smallest spread of values. Guards a source that is constant.
@@ -69,7 +69,8 @@ def fit_detector(
             "a map needs rows as they occur in use: give X, or scheme='exact', which needs none."
         )
     is_cheap = exact.cost <= DEFAULTS.search.unsearched_cost
-    sums_alone = _exact_detector(exact, scores, [exact_candidate(exact, is_selected=True)])
+    causes = () if X is None else _causes(model, exact, X)
+    sums_alone = _exact_detector(exact, scores, [exact_candidate(exact, is_selected=True)], causes)
     if X is None or scheme == "exact" or (is_cheap and not must_be_map):
         return sums_alone
     fit = _DetectorFit(exact, scores, X, fallback, effort, seed, verbose)
@@ -78,20 +79,29 @@ def fit_detector(
     good = [item for item in trained if fit.is_good_enough(item)]
     candidates = [item.candidate for item in trained]
     if not good and not must_be_map:
-        return _exact_detector(exact, scores, [*candidates, *sums_alone.info.candidates])
+        return _exact_detector(exact, scores, [*candidates, *sums_alone.info.candidates], causes)
     selected = (
         min(good, key=lambda item: item.candidate.cost)
         if good
         else max(trained, key=lambda item: item.candidate.score_correlation)
     )
-    _warn_if_low(selected.candidate)
     if not must_be_map:
         candidates.append(exact_candidate(exact))
-    return _map_detector(selected, candidates, scores)
+    return _map_detector(selected, candidates, scores, causes or fit.findings(selected))
+
+
+def _causes(model: Any, exact: ExactScheme, X: Any) -> tuple[str, ...]:
+    """Return why the rows given do not suit the source, in one sentence, or nothing."""
+    n_rows = X.shape[0]
+    places = np.arange(0, n_rows, max(1, -(-n_rows // DEFAULTS.quality.labelled_rows)))
+    return detector_causes(outside_reason(model, X), scheme_index(exact, X[places]))
 
 
 def _exact_detector(
-    exact: ExactScheme, scores: OutlierScores, candidates: list[Candidate]
+    exact: ExactScheme,
+    scores: OutlierScores,
+    candidates: list[Candidate],
+    warnings: tuple[str, ...],
 ) -> FittedDetector:
     """Return the exact sums, whose labels and scores are those of the source."""
     info = FitInfo(
@@ -100,12 +110,17 @@ def _exact_detector(
         coverage_agreement=1.0,
         score_correlation=1.0,
         candidates=sorted(candidates, key=lambda candidate: candidate.cost),
+        agreement_rows=EXACT_ROWS,
+        warnings=list(warnings),
     )
     return FittedDetector(exact, scores, info)
 
 
 def _map_detector(
-    selected: "_TrainedDetector", candidates: list[Candidate], scores: OutlierScores
+    selected: "_TrainedDetector",
+    candidates: list[Candidate],
+    scores: OutlierScores,
+    warnings: tuple[str, ...],
 ) -> FittedDetector:
     """Return a map as the detector, its candidate marked."""
     marked = [
@@ -118,20 +133,10 @@ def _map_detector(
         coverage_agreement=own.coverage_agreement,
         score_correlation=own.score_correlation,
         candidates=sorted(marked, key=lambda candidate: candidate.cost),
+        agreement_rows=selected.rows,
+        warnings=list(warnings),
     )
     return FittedDetector(selected.scheme, scores, info)
-
-
-def _warn_if_low(candidate: Candidate) -> None:
-    """Warn where the order of the scores of a map is far from the source's."""
-    if candidate.score_correlation < DEFAULTS.outliers.warned_correlation:
-        warnings.warn(
-            f"the scores of the map have a rank correlation of {candidate.score_correlation:.3f} "
-            "with the source's on rows half of which are outliers: give scheme='exact' for the "
-            "source's own scores.",
-            QualityWarning,
-            stacklevel=5,
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,6 +147,8 @@ class _TrainedDetector:
     candidate: Candidate
     # Smallest share of the source's inliers or outliers that keep their label.
     recall: float
+    # The rows that it was validated on, in words.
+    rows: str
 
 
 @dataclass(eq=False)
@@ -168,6 +175,7 @@ class _DetectorFit:
         rows = rescaled.rows[order]
         self.rows = rows[n_held_out:]
         held_out = rows[:n_held_out] if n_held_out >= DEFAULTS.validation.min_rows else rows
+        self.n_deciding = len(held_out)
         self.validation = self._validation_rows(held_out)
         self.slope, self.transfer_set = self._build_transfer_set()
         self.bases = self._fit_bases()
@@ -308,7 +316,8 @@ class _DetectorFit:
             shape="linear" if map_.curve is None else map_.curve.shape,
             score_correlation=min(correlations),
         )
-        return _TrainedDetector(scheme, candidate, min(recalls))
+        rows = f"{n_rows:,} rows, half of them held-out rows, half synthetic outliers"
+        return _TrainedDetector(scheme, candidate, min(recalls), rows)
 
     def _decisions(self, values: Array) -> Array:
         """Return decision values, of which those far from all rows are equal, as the source's."""
@@ -329,6 +338,25 @@ class _DetectorFit:
         is_fast = own.cost <= DEFAULTS.search.max_share_of_exact_cost * self.exact.cost
         follows = own.score_correlation >= config.min_correlation
         return is_fast and follows and trained.recall >= config.min_recall
+
+    def findings(self, trained: _TrainedDetector) -> tuple[str, ...]:
+        """Return how a map falls short of the source, one sentence for each reason."""
+        config, own = DEFAULTS.outliers, trained.candidate
+        measured = f"a rank correlation of {own.score_correlation:.3f} with the source's"
+        few = few_rows_finding(self.n_deciding, f"the map, whose scores have {measured}")
+        if few:
+            return few
+        if own.score_correlation < config.warned_correlation:
+            return (
+                f"the scores of the map have {measured} on rows half of which are outliers: give "
+                "scheme='exact' for the source's own scores.",
+            )
+        if trained.recall < config.warned_recall:
+            return (
+                f"the map finds {trained.recall:.1%} of the source's inliers or outliers: give "
+                "scheme='exact' for the source's own labels.",
+            )
+        return ()
 
 
 def _rank_correlation(first: Array, second: Array) -> float:

@@ -19,7 +19,15 @@ from limes.fit.data import (
     rescale,
     sample_rows,
 )
-from limes.fit.evaluation import exceeded_limit
+from limes.fit.evaluation import SkillCriterion, exceeded_limit
+from limes.fit.quality import (
+    EXACT_ROWS,
+    MeasuredLoss,
+    constant_scheme,
+    find_causes,
+    only_class,
+    result_findings,
+)
 from limes.fit.schemes import borders_of, fit_one_vs_rest, fit_pairwise, fit_shortlist, fit_tree
 from limes.fit.search import FittedScheme, exact_candidate, fit_shared
 from limes.fit.validation import (
@@ -33,6 +41,7 @@ from limes.model.exact import ExactScheme
 from limes.model.model import Candidate, FeatureStatistics, FitInfo, scheme_index
 from limes.model.packed import label_bytes
 from limes.model.schemes import Scheme
+from limes.sources.answers import check_repeatable, name_of
 from limes.sources.base import (
     MulticlassSource,
     RescaledSource,
@@ -42,6 +51,7 @@ from limes.sources.base import (
 )
 from limes.sources.exact import exact_scheme_of, labels_of, no_exact_sums_reason
 from limes.sources.pipelines import unwrap
+from limes.sources.training_range import outside_reason
 
 # Rows that a limit of time is measured with.
 TIMED_ROWS = 1000
@@ -69,22 +79,59 @@ class FitResult:
     coverage: ValidationSet | None = None
     # Of the raw rows that were given; None without rows.
     features: FeatureStatistics | None = None
+    # The source's probabilities of the validation rows; None where there are candidates, whose loss
+    # is known.
+    probabilities: Array | None = None
+    # Why the rows given do not suit the source, one sentence or none.
+    causes: tuple[str, ...] = ()
 
-    def info(self, n_jobs: int | None = None) -> FitInfo:
-        """Return what is known about the scheme, its agreement measured."""
-        measured = [(1.0, 0.0), (1.0, 0.0)]
-        if self.validation is not None and self.coverage is not None:
-            measured = [
-                rows.agreement(scheme_index(self.validated_scheme, rows.rows, n_jobs=n_jobs))
-                for rows in (self.validation, self.coverage)
-            ]
-        return FitInfo(
-            *measured[0],
+    def info(self, n_jobs: int | None = None, min_agreement: float | None = None) -> FitInfo:
+        """Return what is known about the scheme, and what the user should be told.
+
+        The agreement is that of the selected candidate; where there is none, it is measured.
+        """
+        if self.validation is None or self.coverage is None:
+            info = FitInfo(
+                1.0,
+                0.0,
+                candidates=self.candidates,
+                coverage_agreement=1.0,
+                features=self.features,
+                agreement_rows=EXACT_ROWS,
+            )
+            return replace(info, warnings=list(self.causes))
+        labels = scheme_index(self.validated_scheme, self.validation.rows, n_jobs=n_jobs)
+        selected = next((item for item in self.candidates if item.is_selected), None)
+        if selected is None:
+            assert self.probabilities is not None
+            agreement = self.validation.agreement(labels)
+            coverage_labels = scheme_index(self.validated_scheme, self.coverage.rows, n_jobs=n_jobs)
+            coverage_agreement = self.coverage.agreement(coverage_labels)[0]
+            loss = SkillCriterion(self.validation, self.probabilities).skill_loss(labels)
+        else:
+            agreement = selected.agreement, selected.agreement_error
+            coverage_agreement = selected.coverage_agreement
+            loss = selected.skill_loss, selected.skill_loss_error
+        info = FitInfo(
+            *agreement,
             placement=self.placement,
             candidates=self.candidates,
-            coverage_agreement=measured[1][0],
             features=self.features,
+            coverage_agreement=coverage_agreement,
+            agreement_rows=self.validation.description,
         )
+        measured = MeasuredLoss(*loss, self.validation.balanced_agreement(labels))
+        return replace(info, warnings=self._warnings(info, measured, min_agreement))
+
+    def _warnings(
+        self, info: FitInfo, loss: MeasuredLoss, min_agreement: float | None
+    ) -> list[str]:
+        """Return what the user should be told; no consequence where there is a cause."""
+        assert self.validation is not None
+        if self.causes:
+            return list(self.causes)
+        n_deciding, n_features = self.validation.n_real_rows, self.scheme.n_features
+        return result_findings(info, loss, n_deciding, n_features, min_agreement)
 
 
 def fit_model(
@@ -116,6 +163,7 @@ def fit_model(
     sampled = sample_rows(X, preprocessing, class_index=true_class, rng=rng)
     sampled = sampled.with_table(groups, sample_weight)
     known_class = None if true_class is None else true_class[sampled.index]
+    labelled = None if y is None else known_class
     context = SourceContext(
         sampled.rows, known_class, by_probability, rng, sample_weight=sampled.sample_weight
     )
@@ -124,12 +172,17 @@ def fit_model(
         scheme = "pairwise"
     exact = _exact_sums(model, scheme, options, context if by_probability else None)
     if scheme == "exact" or (exact is not None and _needs_no_map(exact, scheme, options, sampled)):
-        return fit_exact(model, context)
+        return _with_causes(fit_exact(model, context), model, sampled, labelled)
     # Wrap the classifier as a source, and fit the maps of the scheme.
-    source, data, validation, coverage = _prepare(
+    source, data, validation, coverage, class_index = _prepare(
         inner, sampled, context, training_class, y, options
     )
-    if scheme in ("auto", "shared"):
+    classes = _class_labels(inner, source, y)
+    causes = find_causes(outside_reason(model, X), class_index, labelled, classes)
+    label = only_class(class_index)
+    if label is not None and options.fallback is not True:
+        fitted = FittedScheme(one := constant_scheme(source, data, label, options), one)
+    elif scheme in ("auto", "shared"):
         fitted = fit_shared(
             source,
             data,
@@ -145,15 +198,42 @@ def fit_model(
         if fitted.scheme is exact:
             inner_source = source.source if isinstance(source, RescaledSource) else source
             result = fit_exact(model, replace(context, source=inner_source))
-            return replace(result, candidates=fitted.candidates)
+            return replace(result, candidates=fitted.candidates, causes=causes)
     else:
         fitted = _fit_several_maps(
             scheme, source, data, validation, options, refine, seed, n_jobs, verbose
         )
-    # A function of rows has no labels of its own.
+    validation_rows = data.to_source_space(validation.rows)
+    return FitResult(
+        **vars(fitted),
+        classes=classes,
+        validation=validation,
+        coverage=coverage,
+        probabilities=None
+        if fitted.candidates
+        else source.calibrated_probabilities(validation_rows),
+        causes=causes,
+    )
+
+
+def _class_labels(inner: Any, source: MulticlassSource, y: Labels | None) -> Labels:
+    """Return the labels of the classes; a function of rows has none of its own."""
     is_unlabelled = y is not None and not hasattr(inner, "classes_")
-    classes = np.unique(np.asarray(y)) if is_unlabelled else np.asarray(source.classes)
-    return FitResult(**vars(fitted), classes=classes, validation=validation, coverage=coverage)
+    return np.unique(np.asarray(y)) if is_unlabelled else np.asarray(source.classes)
+
+
+def _with_causes(
+    result: FitResult, model: Any, sampled: SampledRows, true_class: Indices | None
+) -> FitResult:
+    """Return exact sums that were taken without a search, with what does not suit the source."""
+    n_rows = len(sampled.index)
+    places = np.arange(0, n_rows, max(1, -(-n_rows // DEFAULTS.quality.labelled_rows)))
+    class_index = scheme_index(result.scheme, sampled.X[sampled.index[places]])
+    if true_class is not None:
+        true_class = true_class[places]
+    outside = outside_reason(model, sampled.X)
+    causes = find_causes(outside, class_index, true_class, result.classes, is_exact=True)
+    return replace(result, causes=causes)
 
 
 def fit_exact(model: Any, context: SourceContext | None = None) -> FitResult:
@@ -219,12 +299,16 @@ def _prepare(
     training_class: Indices | None,
     y: Labels | None,
     options: FitOptions,
-) -> tuple[MulticlassSource, FitData, ValidationSet, ValidationSet]:
-    """Return the source, the rows that maps are fitted to, and the two validation sets."""
+) -> tuple[MulticlassSource, FitData, ValidationSet, ValidationSet, Indices]:
+    """Return the source, the rows that maps are fitted to, two validation sets, and labels.
+
+    The labels are the source's of all sampled rows.
+    """
     rescaled, rescaling = rescale(sampled)
     inner_source, known_class, rng = as_source(inner, context), context.class_index, context.rng
     check_classes(inner_source, y, options)
-    class_index = predict_index(inner_source, sampled.rows, options)
+    check_repeatable(inner_source, sampled.rows, name_of(inner))
+    predicted = class_index = predict_index(inner_source, sampled.rows, options)
     source = inner_source if rescaling is None else RescaledSource(inner_source, rescaling)
     is_held_out = hold_out(class_index, rng)
     if known_class is not None:
@@ -246,7 +330,7 @@ def _prepare(
         None if encoded is None else encoded[~is_held_out],
         None if encoded is None else encoded[is_held_out],
     )
-    return source, data, validation, coverage
+    return source, data, validation, coverage, predicted
 
 
 def _fit_several_maps(

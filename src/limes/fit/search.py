@@ -1,6 +1,5 @@
 """Candidates of growing size and shape, limits, selection, last training."""
 
-import warnings
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -22,7 +21,6 @@ from limes.model.curved_base import SHAPES, CurvedBase
 from limes.model.exact import ExactScheme
 from limes.model.model import Candidate
 from limes.model.schemes import MapScheme, Scheme
-from limes.report import QualityWarning
 from limes.sources.base import MulticlassSource
 
 
@@ -73,18 +71,17 @@ def fit_shared(
     search = Search(source, data, transfer_set, evaluator, options, seed, n_jobs, verbose)
     trained = search.run()
     goal, trained, selected = search.cover(trained)
-    candidates = [item.candidate for item in trained]
+    candidates = [evaluator.on_held_out_rows(item) for item in trained]
     final = trained[selected]
     if not (can_be_exact and evaluator.is_slow_beside_exact(final)):
         final = evaluator.with_coverage(search.finish(final, final_seed), goal)
-        candidates[selected] = final.candidate
+        candidates[selected] = evaluator.on_held_out_rows(final)
     if exact is not None and can_be_exact:
         is_exact = evaluator.is_slow_beside_exact(final)
         candidates.append(exact_candidate(exact, is_selected=is_exact))
         if is_exact:
             return FittedScheme(exact, exact, _by_cost(candidates))
-    candidates[selected] = replace(final.candidate, is_selected=True)
-    _warn_if_below(final.candidate, options.limits.min_agreement)
+    candidates[selected] = replace(candidates[selected], is_selected=True)
     last = search.train_on_all_rows(final, final_seed)
     schemes = evaluator.scheme_of(last), evaluator.scheme_of(final)
     return FittedScheme(*schemes, _by_cost(candidates))
@@ -106,6 +103,7 @@ def exact_candidate(exact: ExactScheme, *, is_selected: bool = False) -> Candida
         agreement_error=0.0,
         is_selected=is_selected,
         skill_loss=0.0,
+        skill_loss_error=0.0,
         coverage_agreement=1.0,
         score_correlation=1.0,
     )
@@ -618,16 +616,3 @@ def _within(results: Sequence[tuple[float, float]], n_errors: float) -> set[int]
 def _cheapest(candidates: list[Candidate], places: set[int]) -> int:
     """Return the place of the cheapest of some candidates."""
     return min(places, key=lambda place: candidates[place].cost)
-
-
-def _warn_if_below(candidate: Candidate, min_agreement: float | None) -> None:
-    """Warn where min_agreement is not reached."""
-    if min_agreement is not None and candidate.agreement < min_agreement:
-        warnings.warn(
-            f"min_agreement={min_agreement!r} is not reached: {candidate.n_borders} border points "
-            f"agree with the source on {candidate.agreement:.2%} of rows "
-            f"(± {candidate.agreement_error:.2%}). Give more rows, or a source with exact sums and "
-            "fallback='auto'.",
-            QualityWarning,
-            stacklevel=2,
-        )

@@ -43,6 +43,16 @@ class ValidationSet:
         """Number of real rows that are in the set or that its rows were made from."""
         return len(self.rows) if self.origin is None else len(np.unique(self.origin))
 
+    @property
+    def description(self) -> str:
+        """The rows in words."""
+        if self.origin is None:
+            return f"{len(self.rows):,} held-out rows like those given"
+        return (
+            f"{len(self.rows):,} rows that are, or were made from, {self.n_real_rows:,} held-out "
+            "rows, weighted like unseen ones"
+        )
+
     def agreement(self, class_index: Indices) -> tuple[float, float]:
         """Return the weighted share of rows with the source's label, and its standard error."""
         agreement, error = self.agreement_assuming_independence(class_index)

@@ -20,7 +20,8 @@ from limes.model.border_map import BorderMap
 from limes.model.exact import ExactScheme
 from limes.model.model import Candidate
 from limes.plotting import COLOURS, Plane, draw_candidates, draw_plane, new_figure
-from limes.report import N_BINS, ComparedModel, Comparison, ModelScores, compare
+from limes.report import N_BINS, ComparedModel, Comparison, ModelScores, compare, with_fit_notes
+from limes.sources.answers import read_only
 from limes.sources.exact import exact_predict
 from limes.sources.table_encoder import check_no_encoder
 
@@ -75,7 +76,7 @@ def html_report(
     """
     check_no_encoder(fast, "an HTML page")
     source = _source_of(fast) if source is None else source
-    rows, truth = _as_rows(X), None if y is None else np.asarray(y)
+    rows, truth = read_only(_as_rows(X)), None if y is None else np.asarray(y)
     comparison = compare(
         ComparedModel.from_estimator(fast),
         None if source is None else ComparedModel.from_estimator(source),
@@ -86,6 +87,7 @@ def html_report(
         exact=exact_predict(fast, source),
     )
     labels = fast.predict(rows[:MAX_DRAWN_ROWS]) if truth is None else truth
+    comparison = with_fit_notes(comparison, fast)
     return render(fast, comparison, rows, labels, title=title)
 
 
@@ -112,6 +114,7 @@ def render(fast: Any, comparison: Comparison, X: Any, y: Labels, *, title: str) 
     """
     sections = [
         _cards(comparison),
+        _warnings(comparison),
         _scores(comparison),
         _confusions(comparison),
         _roc(comparison),
@@ -153,10 +156,10 @@ def _lead(comparison: Comparison) -> str:
 
 def _cards(comparison: Comparison) -> str:
     """Return the most important numbers."""
-    fast = comparison.fast
+    fast, n_rows = comparison.fast, f"of {comparison.n_rows:,} rows"
     cards = [
         ("times as fast as the source", comparison.speed_up, "{:.3g}"),
-        ("same label as the source", comparison.agreement, "{:.2%}"),
+        (f"same label as the source, {n_rows}", comparison.agreement, "{:.2%}"),
         ("accuracy", fast.accuracy, "{:.4f}"),
         ("microseconds per row", fast.microseconds_per_row, "{:.3g}"),
     ]
@@ -168,11 +171,21 @@ def _cards(comparison: Comparison) -> str:
     return f'<section class="cards">{"".join(shown)}</section>'
 
 
+def _warnings(comparison: Comparison) -> str:
+    """Return what the fit warned of."""
+    if not comparison.warnings:
+        return ""
+    lines = "".join(f"<li>{escape(sentence)}</li>" for sentence in comparison.warnings)
+    return _section("Warnings of the fit", f"<ul>{lines}</ul>", "")
+
+
 def _scores(comparison: Comparison) -> str:
     """Return the table of scores, the source before the fast model."""
     (_, *names), *lines = comparison.table(unknown=UNKNOWN)
     content = _table(names, lines)
     note = "Times are the quickest of several turns."
+    for sentence in comparison.fit_notes:
+        note += f" {sentence}"
     if comparison.break_even is not None:
         note += f" {comparison.break_even}"
     return _section("Skill, time and size", content, escape(note))
@@ -294,12 +307,20 @@ def _candidates(fast: Any) -> str:
     # Exact sums may be taken without a search.
     if not candidates or all(item.scheme == ExactScheme.name for item in candidates):
         return ""
+    if any(math.isnan(item.agreement) for item in candidates):
+        return _section(
+            "Agreement against cost",
+            _candidates_table(candidates),
+            "All models that the fit compared. There were too few rows to hold any out, so that "
+            "their agreement is not known.",
+        )
     figure, axes = small_figure(7.4, 4.8)
     draw_candidates(fast, axes)
     alt = f"Disagreement with the source against the cost per row, of {len(candidates)} candidates."
+    rows = escape(fast.model_.info.agreement_rows or "held-out rows like those given")
     note = (
-        "All models that the fit compared. Agreement: share of held-out rows with the source's "
-        "label, which stands for rows like those given to the fit; the picture shows its standard "
+        "All models that the fit compared. Agreement: share with the source's label, of "
+        f"{rows}; the picture shows its standard "
         "error. Coverage agreement: the same of rows between and around those. Fallback: expected "
         "share of rows that the exact sums predict; they are part of the cost, in multiply-adds "
         "per row. The ring marks the selected one: the cheapest that meets the criterion, or else "

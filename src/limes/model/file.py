@@ -587,7 +587,7 @@ class _Reader(EntryReader):
         entry = self.entry(header, "info", dict)
         # Older files lack these; classifiers have no correlation of scores.
         newer = ("coverage_agreement", "fit_seconds", "features", "score_correlation")
-        entry = {**dict.fromkeys(newer), **entry}
+        entry = {**dict.fromkeys(newer), "agreement_rows": "", "warnings": [], **entry}
         self._check_keys(entry, {field.name for field in fields(FitInfo)}, "info")
         return self._make_info(entry, entry)
 
@@ -617,7 +617,16 @@ class _Reader(EntryReader):
             self.number(entry.get("fit_seconds"), "fit_seconds"),
             self._features(entry),
             self.number(entry.get("score_correlation"), "score_correlation"),
+            self.entry({"agreement_rows": "", **entry}, "agreement_rows", str),
+            self._sentences(self.entry({"warnings": [], **entry}, "warnings", list)),
         )
+
+    def _sentences(self, entries: list[Any]) -> list[str]:
+        """Return texts."""
+        for entry in entries:
+            if type(entry) is not str:
+                self.container.fail("warnings in words", entry)
+        return entries
 
     def _features(self, entry: dict[str, Any]) -> FeatureStatistics | None:
         """Return the statistics of the features, None where the file has none."""
@@ -676,6 +685,8 @@ def _encode_info(info: FitInfo) -> dict[str, Any]:
         "agreement_error": _or_null(info.agreement_error),
         "coverage_agreement": _or_null(info.coverage_agreement),
         "fit_seconds": _or_null(info.fit_seconds),
+        "agreement_rows": info.agreement_rows,
+        "warnings": list(info.warnings),
         "placement": info.placement,
         "candidates": [
             {name: _or_null(kinds[name](value)) for name, value in asdict(candidate).items()}

@@ -60,6 +60,8 @@ class Candidate:
         Shape of its base function: 'linear', 'envelope', 'diagonal' or 'quadratic'.
     score_correlation : float, default=nan
         Of an outlier detector: smallest rank correlation of its scores with the source's.
+    skill_loss_error : float, default=nan
+        Standard error of the loss.
     """
 
     scheme: str
@@ -74,6 +76,7 @@ class Candidate:
     coverage_agreement: float = math.nan
     shape: str = "linear"
     score_correlation: float = math.nan
+    skill_loss_error: float = math.nan
 
     if not TYPE_CHECKING:
 
@@ -152,6 +155,10 @@ class FitInfo:
         Ranges of the features of the rows that were given; None where they are not known.
     score_correlation : float, default=nan
         Of an outlier detector: smallest rank correlation of its scores with the source's.
+    agreement_rows : str, default=''
+        The rows that the agreement, also that of the candidates, was measured on, in words.
+    warnings : list of str
+        What the fit warned of, one sentence each.
     """
 
     agreement: float = math.nan
@@ -163,6 +170,24 @@ class FitInfo:
     fit_seconds: float = math.nan
     features: FeatureStatistics | None = field(default=None, compare=False)
     score_correlation: float = math.nan
+    agreement_rows: str = ""
+    warnings: list[str] = field(default_factory=list)
+
+    def agreement_sentence(self) -> str:
+        """Return the agreement with the rows that it stands for, in words.
+
+        Returns
+        -------
+        str
+            Empty where it is not known.
+        """
+        if not math.isfinite(self.agreement):
+            return ""
+        share = f"{self.agreement:.2%}"
+        if self.agreement_error:
+            share += f" ± {self.agreement_error:.2%}"
+        rows = self.agreement_rows or "held-out rows like those given"
+        return f"Agreement at the fit: {share} of {rows}."
 
     def without_agreement(self) -> "FitInfo":
         """Return what is known after the fallback was left out: not the agreement.

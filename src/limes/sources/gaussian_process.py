@@ -28,6 +28,7 @@ from limes.model.affine import AffineMap, to_dense
 from limes.model.exact import ExactScheme, PairSigmoids
 from limes.model.svm import Kernel as SvmKernel
 from limes.model.svm import TrainedSvm
+from limes.sources.answers import ask
 from limes.sources.base import (
     NoExactSumsError,
     SourceContext,
@@ -35,7 +36,7 @@ from limes.sources.base import (
     exact_scheme,
     training_rows,
 )
-from limes.sources.generic import CentralDifferences, with_feature_names
+from limes.sources.generic import CentralDifferences
 from limes.sources.logit_source import LogitSource
 from limes.sources.platt import fit_slope
 
@@ -105,7 +106,7 @@ def _(model: GaussianProcessClassifier, context: SourceContext | None) -> ExactS
     if context is None or not len(context.X):
         return scheme
     rows = context.X[:: -(-len(context.X) // MAX_SIGMOID_ROWS)]
-    probabilities = with_feature_names(model, model.predict_proba)(rows)
+    probabilities = ask(model, "predict_proba", n_columns=len(model.classes_))(rows)
     slope = fit_slope(scheme.decision(rows), probabilities[:, 1])
     return replace(scheme, probabilities=PairSigmoids(np.array([slope]), np.zeros(1)))
 

@@ -7,9 +7,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.model_selection._classification_threshold import BaseThresholdClassifier
 from sklearn.neighbors import KNeighborsClassifier
+from sklearn.utils.validation import _check_feature_names
 
 from limes._typing import Array, Indices, Labels
 from limes.model.affine import to_dense
+from limes.sources.answers import Asked, ask, index_of_labels, read_only
 from limes.sources.base import MulticlassSource, SourceContext, as_source, training_rows
 from limes.sources.logit_source import LogitSource
 from limes.sources.platt import DEFAULT_SLOPE, calibrate_scores, fit_pair_sigmoid
@@ -61,13 +63,13 @@ def _(model: KNeighborsClassifier) -> Array:
 
 def from_probabilities(model: Any, context: SourceContext) -> LogitSource:
     """Take probabilities, and their gradient by central differences."""
-    probabilities = with_feature_names(model, model.predict_proba)
+    probabilities = ask(model, "predict_proba", n_columns=len(model.classes_))
     return LogitSource.from_probabilities(
         model.classes_,
         context.X.shape[1],
         probabilities=probabilities,
         gradient=CentralDifferences(probabilities, context.X),
-        predict=_index_predictor(model, with_feature_names(model, model.predict)),
+        predict=_index_predictor(model),
     )
 
 
@@ -76,9 +78,9 @@ def _from_probabilities_and_gradient(model: Any, context: SourceContext) -> Logi
     return LogitSource.from_probabilities(
         model.classes_,
         context.X.shape[1],
-        probabilities=model.predict_proba,
+        probabilities=ask(model, "predict_proba", n_columns=len(model.classes_)),
         gradient=model.proba_gradient,
-        predict=_index_predictor(model, model.predict),
+        predict=_index_predictor(model),
         query_cost=DENSITY_COST * len(context.X),
     )
 
@@ -87,7 +89,7 @@ def _from_decision_function(model: Any, context: SourceContext) -> LogitSource:
     """Take decision values, and their gradient by central differences."""
 
     def scores_of(fitted: Any, X: Array) -> Array:
-        return _one_score_per_class(with_feature_names(fitted, fitted.decision_function)(X))
+        return _one_score_per_class(ask(fitted, "decision_function")(X))
 
     def scores(X: Array) -> Array:
         return scores_of(model, X)
@@ -105,9 +107,10 @@ def _from_decision_function(model: Any, context: SourceContext) -> LogitSource:
 
 def _from_function(function: Callable[[Array], Array], context: SourceContext) -> LogitSource:
     """Take a function of rows: decision values of two classes, or one score per class."""
+    asked = Asked(function, function)
 
     def scores(X: Array) -> Array:
-        return _one_score_per_class(np.asarray(function(X), dtype=np.float64))
+        return _one_score_per_class(asked(X).astype(np.float64, copy=False))
 
     n_classes = scores(context.X[:1]).shape[1]
     classes = getattr(function, "classes_", np.arange(n_classes))
@@ -132,10 +135,10 @@ def _one_score_per_class(values: Array) -> Array:
     return values
 
 
-def _index_predictor(model: Any, predict: Callable[[Array], Any]) -> Callable[[Array], Indices]:
-    """Return a function from rows to class indices."""
-    order = np.argsort(model.classes_)
-    return lambda X: order[np.searchsorted(model.classes_, predict(X), sorter=order)]
+def _index_predictor(model: Any) -> Callable[[Array], Indices]:
+    """Return a function from rows to the class indices that a classifier predicts."""
+    predict, classes = ask(model, "predict", n_columns=0), np.asarray(model.classes_)
+    return lambda X: index_of_labels(predict(X), classes, model)
 
 
 class CentralDifferences:
@@ -194,39 +197,27 @@ def is_piecewise_constant(function: Callable[[Array], Array], rows: Array) -> bo
     return bool(abs(value(high) - value(low)) > MIN_JUMP * (top - bottom))
 
 
-def with_feature_names(model: Any, method: Callable[[Any], Any]) -> Callable[[Array], Any]:
-    """Return a method that takes plain rows, of a model that may expect named columns.
-
-    A pipeline may select columns by name, so rows are passed on with their names instead of
-    silencing the warning. scikit-learn stores names of pandas data frames only, so that a model
-    with names has been fitted with pandas installed.
-    """
-    names = getattr(model, "feature_names_in_", None)
-    if names is None:
-        return method
-
-    def named(X: Array) -> Any:
-        if hasattr(X, "columns"):
-            return method(X)
-        from pandas import DataFrame
-
-        return method(DataFrame(X, columns=names))
-
-    return named
-
-
 def label_by(model: Any, classes: Labels) -> Callable[[Any], Labels]:
     """Return a function from rows to the labels of a classifier, or of a function of rows."""
     if hasattr(model, "predict"):
-        predict = with_feature_names(model, model.predict)
-        return lambda rows: np.asarray(predict(rows))
+        return lambda rows: np.asarray(model.predict(_with_names(model, read_only(rows))))
 
     def label(rows: Any) -> Labels:
-        values = np.asarray(model(rows))
+        values = np.asarray(model(read_only(rows)))
         class_index = values > 0 if values.ndim == 1 else values.argmax(axis=1)
         return classes[class_index.astype(np.intp)]
 
     return label
+
+
+def _with_names(model: Any, rows: Any) -> Any:
+    """Return rows as a data frame where a model was fitted on one."""
+    names = getattr(model, "feature_names_in_", None)
+    if names is None or hasattr(rows, "columns"):
+        return rows
+    from pandas import DataFrame
+
+    return DataFrame(rows, columns=names, copy=False)
 
 
 def check_same_features(model: Any, X: ArrayLike) -> None:
@@ -237,9 +228,6 @@ def check_same_features(model: Any, X: ArrayLike) -> None:
             f"X must have {n_features} features, as the source {type(model).__name__} was fitted "
             f"with, got {shape[0]!r}."
         )
-    names, columns = getattr(model, "feature_names_in_", None), getattr(X, "columns", None)
-    if names is not None and columns is not None and list(names) != list(columns):
-        raise ValueError(
-            f"X must have the columns {list(names)!r}, in the order in which the source "
-            f"{type(model).__name__} was fitted with, got {list(columns)!r}."
-        )
+    # scikit-learn's own error.
+    if hasattr(model, "feature_names_in_") and getattr(X, "columns", None) is not None:
+        _check_feature_names(model, X, reset=False)

@@ -54,12 +54,14 @@ def _unwrap_pipeline(pipeline: Pipeline) -> tuple[Any, AffineMap | None]:
     return model, inner if preprocessing is None else preprocessing.then(inner)
 
 
-def fit_source(model: Any, X: Any, y: Any, sample_weight: Array | None = None) -> Any:
+def fit_source(
+    model: Any, X: Any, y: Any, sample_weight: Array | None = None, **fit_parameters: Any
+) -> Any:
     """Fit a classifier, or the one at the end of pipelines and searches, with weights of rows."""
     if sample_weight is None:
-        return model.fit(X, y)
+        return model.fit(X, y, **fit_parameters)
     if get_config()["enable_metadata_routing"]:
-        return model.fit(X, y, sample_weight=sample_weight)
+        return model.fit(X, y, sample_weight=sample_weight, **fit_parameters)
     inner, path = model, ""
     while isinstance(inner, Pipeline | BaseSearchCV):
         if isinstance(inner, Pipeline):
@@ -71,7 +73,7 @@ def fit_source(model: Any, X: Any, y: Any, sample_weight: Array | None = None) -
             f"sample_weight was given, but {type(inner).__name__} is fitted without weights: leave "
             "it out, or take a source that has them."
         )
-    return model.fit(X, y, **{f"{path}sample_weight": sample_weight})
+    return model.fit(X, y, **{f"{path}sample_weight": sample_weight}, **fit_parameters)
 
 
 @singledispatch
