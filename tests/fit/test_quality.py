@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.svm import SVC
+from sklearn.svm import SVC, OneClassSVM
 from sklearn.tree import DecisionTreeClassifier
 
 import limes
@@ -180,6 +180,74 @@ class TestShortOfItsSource:
         X, y = problem
         _, found = warnings_of(lambda: map_of(SVC(gamma=1e3).fit(X, y), X))
         assert found
+
+
+@pytest.fixture(scope="module")
+def inliers():
+    return np.random.default_rng(0).normal(size=(600, 4)) * [1, 2, 3, 4] + [4, 3, 2, 1]
+
+
+@pytest.fixture(scope="module")
+def detector(inliers):
+    return make_pipeline(StandardScaler(), OneClassSVM(nu=0.1)).fit(inliers)
+
+
+class TestOutlierDetector:
+    @pytest.mark.parametrize("factor", [1000.0, 10.0, 0.1, 0.001])
+    @pytest.mark.parametrize("fit", [limes.accelerate, map_of])
+    def test_another_scale_is_told(self, inliers, detector, factor, fit):
+        for model in (detector, OneClassSVM(nu=0.1).fit(inliers - inliers.mean(axis=0))):
+            rows = factor * (inliers if model is detector else inliers - inliers.mean(axis=0))
+            fast, found = warnings_of(lambda model=model, rows=rows: fit(model, rows))
+            assert len(found) == 1
+            assert found[0].startswith("the rows given ") or "rows given as outliers" in found[0]
+            assert fast.model_.info.warnings == found
+
+    def test_another_order_of_columns_is_told(self, inliers, detector):
+        for model in (detector, OneClassSVM(nu=0.1).fit(inliers)):
+            _, found = warnings_of(lambda model=model: limes.accelerate(model, inliers[:, ::-1]))
+            assert [sentence.startswith("the rows given ") for sentence in found] == [True]
+
+    def test_rows_that_are_all_outliers_are_told(self, inliers, detector):
+        rows = inliers[detector.predict(inliers) == -1]
+        _, found = warnings_of(lambda: limes.accelerate(detector, rows))
+        assert found[0].startswith("the source predicts 100.0% of the rows given as outliers: ")
+
+    def test_rows_that_are_all_inliers_are_usual(self, inliers, detector):
+        rows = inliers[detector.predict(inliers) == 1]
+        assert not warnings_of(lambda: limes.accelerate(detector, rows))[1]
+        assert not warnings_of(lambda: limes.BordersOutlierDetector().fit(inliers))[1]
+
+    def test_few_deciding_rows_are_told(self, inliers, detector):
+        _, found = warnings_of(lambda: map_of(detector, inliers[:110]))
+        assert found[0].startswith("only 22 held-out rows decide on the map, whose scores have a")
+
+    def test_as_an_error_it_leaves_the_detector_as_it_was(self, inliers):
+        fast = limes.BordersOutlierDetector(scheme="shared", n_borders=2)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", limes.QualityWarning)
+            with pytest.raises(limes.QualityWarning, match="only 12 held-out rows"):
+                fast.fit(inliers[:60])
+        assert not [name for name in vars(fast) if name.endswith("_")]
+
+    def test_a_source_cannot_change_the_rows(self, inliers):
+        class Writer(OneClassSVM):
+            def fit(self, X, y=None, sample_weight=None):
+                super().fit(np.array(X))
+                X[:] = 0.0
+                return self
+
+        X = inliers.copy()
+        with pytest.raises(ValueError, match="Writer changes the rows that it is given"):
+            limes.BordersOutlierDetector(Writer()).fit(X)
+        assert X.tobytes() == inliers.tobytes()
+
+    def test_weights_reach_the_detector_at_the_end_of_a_pipeline(self, inliers):
+        weight = np.linspace(0.1, 2.0, len(inliers))
+        model = make_pipeline(StandardScaler(), OneClassSVM(nu=0.1))
+        fast = limes.BordersOutlierDetector(model).fit(inliers, sample_weight=weight)
+        expected = model.fit(inliers, oneclasssvm__sample_weight=weight)
+        assert fast.offset_ == expected[-1].offset_[0]
 
 
 class TestHowItWarns:

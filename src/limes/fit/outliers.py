@@ -175,7 +175,7 @@ class _DetectorFit:
         rows = rescaled.rows[order]
         self.rows = rows[n_held_out:]
         held_out = rows[:n_held_out] if n_held_out >= DEFAULTS.validation.min_rows else rows
-        self.n_deciding = len(held_out)
+        self.n_deciding = n_held_out
         self.validation = self._validation_rows(held_out)
         self.slope, self.transfer_set = self._build_transfer_set()
         self.bases = self._fit_bases()

@@ -29,7 +29,8 @@ class QualityWarning(UserWarning):
     The rows given are not like those that the source was trained on, or all of one class; the model
     is expected to lose more than 0.01 of the source's uncertainty coefficient, misses
     ``min_agreement``, or agrees much less between and around the rows given; few rows decide on it;
-    or it is not faster than the source.
+    or it is not faster than the source. Of outlier detectors: nearly all rows given are outliers,
+    or the scores of a map that was asked for have another order.
 
     The message is one sentence with the number and what to do; it also stands in the report and in
     the model's file. Turn it into an error with
@@ -125,11 +126,12 @@ def detector_causes(outside: str, class_index: Indices) -> tuple[str, ...]:
     """Return why rows do not suit an outlier detector; they may be inliers without exception."""
     if outside:
         return (f"the rows given {outside}: {SAME_ROWS}.",)
-    if only_class(class_index) != 0:
+    share = float(np.mean(class_index == 0))
+    if share < DEFAULTS.quality.max_outlier_share:
         return ()
     return (
-        f"the source takes all {len(class_index):,} rows that it was asked for as outliers: "
-        f"{SAME_ROWS}, most of them inliers.",
+        f"the source predicts {share:.1%} of the rows given as outliers: {SAME_ROWS}, at least a "
+        "twentieth of them inliers.",
     )
 
 
