@@ -29,7 +29,7 @@ def functions(path):
 def test_the_number_of_files_is_limited():
     # A new source is one file, and counts for nothing.
     others = [path for path in MODULES if path.parent.name != "sources"]
-    assert len(others) <= 149
+    assert len(others) <= 150
     assert len(CPP) <= 33
 
 

@@ -352,9 +352,9 @@ class QualityConfig:
     labelled_rows: int = 2000
     # Standard errors by which the mean recall of the source must exceed that of chance.
     recall_errors: float = 1.645
-    # Share of outliers among the rows given to a detector: .97 and more of rows times ten, at most
-    # the detector's nu, rarely above .5, of rows like those that it was trained on.
-    max_outlier_share: float = 0.95
+    # Share of outliers among the rows given to a detector. Detectors of one of ten classes predict
+    # up to .963 of the rows of all classes as outliers, and .97 to 1 of rows times ten.
+    max_outlier_share: float = 0.99
 
 
 @dataclass(frozen=True)

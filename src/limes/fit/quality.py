@@ -130,8 +130,8 @@ def detector_causes(outside: str, class_index: Indices) -> tuple[str, ...]:
     if share < DEFAULTS.quality.max_outlier_share:
         return ()
     return (
-        f"the source predicts {share:.1%} of the rows given as outliers: {SAME_ROWS}, at least a "
-        "twentieth of them inliers.",
+        f"the source predicts {share:.1%} of the rows given as outliers: {SAME_ROWS}, some of "
+        "them inliers.",
     )
 
 
