@@ -165,9 +165,13 @@ class TestDefault:
 
 
 class TestFallbackParameter:
-    def test_false_gives_a_map_alone(self, fit_with_fallback):
-        svc, X, _ = fit_with_fallback
-        fast = limes.accelerate(svc, X, scheme="shared", fallback=False)
+    @pytest.mark.parametrize("scheme", ["auto", "shared"])
+    def test_false_gives_no_map_with_fallback(self, scheme):
+        X, y = make_classification(
+            2000, n_features=8, n_informative=6, n_classes=3, class_sep=0.8, random_state=1
+        )
+        fast = limes.accelerate(SVC(C=10).fit(X, y), X, scheme=scheme, fallback=False)
+        assert {candidate.fallback_share for candidate in fast.candidates_} == {0.0}
         assert not isinstance(fast.scheme_, FallbackScheme)
         assert (fast.fallback_share_, fast.fallback_margin_) == (0.0, 0.0)
 

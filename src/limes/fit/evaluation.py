@@ -376,9 +376,14 @@ class Evaluator:
             skill_loss_error=loss_error,
         )
 
+    @property
+    def can_fall_back(self) -> bool:
+        """Whether a map may hand rows to the exact sums."""
+        return self.exact is not None and self.options.fallback is not False
+
     def _needed_margin(self, curve: MarginCurve, coverage: MarginCurve, scheme: MapScheme) -> float:
         """Return the margin that keeps the skill, or reaches min_agreement, within the limits."""
-        if self.exact is None:
+        if not self.can_fall_back:
             return 0.0
         min_agreement = self.options.limits.min_agreement
         if min_agreement is not None:
@@ -389,8 +394,9 @@ class Evaluator:
 
     def with_coverage(self, trained: TrainedCandidate, goal: CoverageGoal) -> TrainedCandidate:
         """Raise the margin until coverage rows agree, and lower it to the cost that is allowed."""
-        if self.exact is None or self.options.limits.min_agreement is not None:
+        if not self.can_fall_back or self.options.limits.min_agreement is not None:
             return trained
+        assert self.exact is not None
         scheme, curve, coverage = trained.map_scheme, trained.curve, trained.coverage
         max_share = (goal.max_cost - scheme.cost) / self.exact.cost
         margin = min(

@@ -348,7 +348,7 @@ class Search:
         loses much skill.
         """
         config = DEFAULTS.fallback
-        if self.evaluator.exact is None or self.options.limits.min_agreement is not None:
+        if not self.evaluator.can_fall_back or self.options.limits.min_agreement is not None:
             return CoverageGoal(0.0, np.inf, 0.0), trained, self.select(trained)
         for agreement in config.coverage_agreements:
             goal = self._goal(agreement, trained, config.max_time_factor)
@@ -521,7 +521,7 @@ class Search:
 
     def _larger_sizes(self, trained: list[TrainedCandidate]) -> Iterator[TrainedCandidate]:
         """Train more points where no candidate agrees on coverage rows at the cost allowed."""
-        if self.evaluator.exact is None or self.options.limits.min_agreement is not None:
+        if not self.evaluator.can_fall_back or self.options.limits.min_agreement is not None:
             return
         config = DEFAULTS.fallback
         goal = self._goal(config.coverage_agreements[0], trained, config.max_time_factor)
