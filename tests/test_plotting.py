@@ -135,11 +135,21 @@ def test_a_candidate_is_named_with_its_fallback_share(fast):
         Candidate("shared", 16, 1, 100, 0.99, 0.01, True, fallback_share=0.052),
         Candidate("exact", 0, 0, 1000, 1.0, 0.0),
     )
+    # The most important first.
     assert [text.get_text() for text in axes.texts] == [
-        "4 points",
         "16 points, 5.2% exact",
         "exact",
+        "4 points",
     ]
+
+
+def test_names_of_candidates_do_not_overlap(fast):
+    crowd = [Candidate("shared", 4 + i, 1, 1000 + 20 * i, 0.95 + 1e-4 * i, 0.01) for i in range(20)]
+    axes = draw(fast, *crowd, Candidate("shared", 64, 1, 1500, 0.99, 0.01, True))
+    boxes = [text.get_window_extent() for text in axes.texts]
+    assert 1 < len(boxes) < 21
+    assert axes.texts[0].get_text() == "64 points"
+    assert not [(a, b) for a in boxes for b in boxes if a is not b and a.overlaps(b)]
 
 
 def test_exact_sums_have_regions_and_no_border_points(moons):

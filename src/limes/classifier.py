@@ -149,7 +149,7 @@ class BordersClassifier(ClassifierMixin, FastEstimator):
         missing values. ``model_`` predicts what ``encoder_.transform(X)`` returns.
     n_features_in_ : int
         Number of features of a row.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Names of the columns, where ``X`` had any.
     scheme_ : Scheme
         The border maps, and how they make classes.

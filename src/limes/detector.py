@@ -73,7 +73,7 @@ class BordersOutlierDetector(OutlierMixin, FastEstimator):
         ``score_samples`` less ``decision_function``; the source's.
     n_features_in_ : int
         Number of features of a row.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Names of the columns, where ``X`` had any.
     agreement_ : float
         Share of validation rows with the source's label: half of them held-out rows, half synthetic

@@ -1,7 +1,6 @@
 """Draw decision regions, border points and the candidates of a fit."""
 
 import sys
-from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -20,10 +19,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+__all__ = ["draw_borders", "draw_candidates", "draw_plane"]
+
 # Okabe and Ito's colours, which colour-blind readers can distinguish.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F0E442")
 # Of the candidates of each scheme; the second one marks the selected candidate.
 CURVE_COLOURS = COLOURS[:1] + COLOURS[2:]
+CURVE_MARKERS = ("o", "^", "D", "v", "P", "X")
 # Points along each axis at which the model is evaluated for the regions.
 GRID = 400
 # Border points drawn by draw_plane: those nearest to the plane; more would hide each other.
@@ -100,7 +102,8 @@ def draw_candidates(fast: BordersClassifier, ax: "Axes | None" = None) -> "Axes"
     """Draw the candidates of a fit: disagreement with the source against the cost per row.
 
     Disagreement is that on held-out rows, like those given to the fit. A candidate with fallback is
-    named with the share of rows that the exact sums predict.
+    named with the share of rows that the exact sums predict; where names would overlap, the less
+    important ones are left out.
 
     Parameters
     ----------
@@ -149,7 +152,7 @@ def draw_candidates(fast: BordersClassifier, ax: "Axes | None" = None) -> "Axes"
                 min(candidates[number].agreement_error, 0.9 * heights[number]) for number in shown
             ],
             color=CURVE_COLOURS[place % len(CURVE_COLOURS)],
-            marker="o",
+            marker=CURVE_MARKERS[place % len(CURVE_MARKERS)],
             capsize=3,
             label=label,
         )
@@ -157,11 +160,12 @@ def draw_candidates(fast: BordersClassifier, ax: "Axes | None" = None) -> "Axes"
         if candidate.scheme == ExactScheme.name:
             label = "exact sums, no disagreement"
             ax.plot(candidate.cost, height, "s", color="black", label=label)
-    _name_candidates(candidates, heights, ax)
+    _mark_selected(candidates, heights, ax)
     _scale_candidates([candidate.cost for candidate in candidates], ax)
     if fast.model_.info.agreement_rows:
         ax.set_title(f"Agreement of {fast.model_.info.agreement_rows}", fontsize=8, wrap=True)
-    ax.legend(loc="best", framealpha=0.9)
+    ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=2, frameon=False)
+    _name_candidates(candidates, heights, ax)
     return ax
 
 
@@ -355,32 +359,63 @@ def _disagreements(candidates: list[Candidate]) -> list[float]:
     return [share if share > 0 else ZERO_SHARE * smallest for share in shares]
 
 
-def _name_candidates(candidates: list[Candidate], heights: list[float], ax: "Axes") -> None:
-    """Write size and fallback at each candidate, and draw a ring around the selected one."""
-    counts = Counter((candidate.n_borders, candidate.shape) for candidate in candidates)
-    for place, (candidate, height) in enumerate(zip(candidates, heights, strict=True)):
-        name = f"{candidate.n_borders} point" + "s" * (candidate.n_borders > 1)
-        is_repeated = counts[candidate.n_borders, candidate.shape] > 1
-        name += f", blend {candidate.blend}" * is_repeated
-        if candidate.fallback_share:
-            name += f", {candidate.fallback_share:.1%} exact"
-        if candidate.scheme == ExactScheme.name:
-            name = ExactScheme.name
-        # Above and below in turn, and slanted, so that neighbours do not overlap.
-        side = -1 if place % 2 else 1
-        at = candidate.cost, height
-        ax.annotate(
-            name,
-            at,
-            xytext=(4, 4 * side),
-            textcoords="offset points",
-            rotation=30 * side,
-            rotation_mode="anchor",
-            va="center",
-            fontsize=8,
-        )
+def _mark_selected(candidates: list[Candidate], heights: list[float], ax: "Axes") -> None:
+    """Draw a ring around the selected candidate."""
+    for candidate, height in zip(candidates, heights, strict=True):
         if candidate.is_selected:
+            at = candidate.cost, height
             ax.plot(*at, "o", ms=13, mfc="none", mec=COLOURS[1], mew=2, label="selected")
+
+
+def _name_candidates(candidates: list[Candidate], heights: list[float], ax: "Axes") -> None:
+    """Write size and fallback beside candidates, the most important first, where there is space."""
+    if hasattr(ax.figure, "draw_without_rendering"):
+        ax.figure.draw_without_rendering()  # the layout decides where there is space
+    best = np.minimum.accumulate(heights)
+    # The selected one, the exact sums, those that no cheaper one equals, and the others.
+    order = sorted(
+        range(len(candidates)),
+        key=lambda i: (
+            not candidates[i].is_selected,
+            candidates[i].scheme != ExactScheme.name,
+            heights[i] > best[i],
+        ),
+    )
+    taken = [
+        ax.transData.transform((item.cost, y)) for item, y in zip(candidates, heights, strict=True)
+    ]
+    boxes: list[Any] = []
+    for number in order:
+        at = candidates[number].cost, heights[number]
+        for offset, side in (((8, 6), "left"), ((8, -11), "left"), ((-8, 6), "right")):
+            text = ax.annotate(
+                _candidate_name(candidates[number]),
+                at,
+                xytext=offset,
+                textcoords="offset points",
+                ha=side,
+                fontsize=8,
+            )
+            box = text.get_window_extent().padded(2)
+            inside = ax.bbox.containsx(box.x1) and ax.bbox.containsx(box.x0)
+            if (
+                inside
+                and not any(box.overlaps(other) for other in boxes)
+                and not any(box.contains(*point) for point in taken)
+            ):
+                boxes.append(box)
+                break
+            text.remove()
+
+
+def _candidate_name(candidate: Candidate) -> str:
+    """Return what is written beside a candidate."""
+    if candidate.scheme == ExactScheme.name:
+        return ExactScheme.name
+    name = f"{candidate.n_borders} point" + "s" * (candidate.n_borders > 1)
+    if candidate.fallback_share:
+        name += f", {candidate.fallback_share:.1%} exact"
+    return name
 
 
 def _scale_candidates(costs: list[int], ax: "Axes") -> None:

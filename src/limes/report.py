@@ -16,6 +16,8 @@ from limes.old_names import refuse_old_name
 from limes.scores import RocCounter, RocCurves, uncertainty_of_counts
 from limes.timing import affordable_rows, time_in_turns
 
+__all__ = ["BreakEven", "Comparison", "ModelScores"]
+
 # Rows that times are measured on; the time per row hardly changes with more.
 MAX_TIMED_ROWS = 2000
 # Models are timed in turns, this often and at least this long; the quickest call counts.

@@ -9,6 +9,8 @@ from sklearn.utils import check_random_state, column_or_1d
 
 from limes._typing import Indices
 
+__all__ = ["power_law_sizes", "proportional_sizes", "subsample_rows"]
+
 # Rounding errors are smaller than this: a size of 28.999999999999996 is 29.
 ROUNDING = 1e-9
 

@@ -92,7 +92,7 @@ class Settings:
     test_fraction : float
         Share of the rows for testing: the paper's f.
     linear_type : int
-        LIBLINEAR's solver, see :func:`limes.libsvm.training.liblinear_classifier`.
+        LIBLINEAR's solver, see ``limes.libsvm.training.liblinear_classifier``.
     gamma, C : float
         Parameters of the SVM with a radial basis function kernel.
     n_borders : int

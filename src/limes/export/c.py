@@ -48,6 +48,8 @@ from limes.model.schemes import (
     TreeScheme,
 )
 
+__all__ = ["constant_bytes", "to_c"]
+
 # C's names for the two types of number.
 TYPES = {"float": "float32", "double": "float64"}
 SCHEMES = ("one-vs-rest", "pairwise", "shared", "shortlist", "tree")

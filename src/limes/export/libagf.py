@@ -22,6 +22,8 @@ from limes.model.exact import ExactScheme
 from limes.model.model import FitInfo, Model
 from limes.model.schemes import MapScheme, OneVsRestScheme, PairwiseScheme
 
+__all__ = ["read_libagf_model", "to_libagf"]
+
 # What svm_accelerate writes for every pair: above zero is the first class.
 POLARITY = -1
 # A border without two sides becomes a point this many times further away than all others: its

@@ -46,6 +46,8 @@ from limes.model.schemes import (
     split_groups,
 )
 
+__all__ = ["register", "to_onnx"]
+
 
 def to_onnx(fast: FastEstimator, *, dtype: str | None = None, fallback: bool = False) -> Any:
     """Return a fitted classifier as an ONNX model of standard operators.
