@@ -54,7 +54,7 @@ def quick_training() -> Iterator[None]:
             final_samples=20_000,
             rows_per_initial_point=8,
         ),
-        validation=replace(DEFAULTS.validation, min_synthetic_rows=400, max_synthetic_rows=800),
+        validation=replace(DEFAULTS.validation, synthetic_rows=800),
         # Small problems are searched too.
         search=replace(DEFAULTS.search, unsearched_cost=3000),
         outliers=replace(DEFAULTS.outliers, samples=20_000, synthetic_rows=2000),

@@ -51,7 +51,7 @@ def test_the_sources_own_labels_lose_no_skill():
     criterion = make_criterion(draw_probabilities(500, 3))
     assert criterion.skill_loss(criterion.validation.class_index) == (0.0, 0.0)
     assert criterion.brier_increase(criterion.calibrated_probabilities) == 0.0
-    assert criterion.keeps_skill(criterion.validation.class_index, n_errors=1.0)
+    assert criterion.keeps_skill(criterion.validation.class_index)
     assert criterion.keeps_brier(criterion.calibrated_probabilities)
 
 
@@ -114,7 +114,7 @@ def test_a_source_with_one_class_only_has_no_skill():
     class_index = np.zeros(50, dtype=int)
     assert criterion.skill == 0.0
     assert criterion.skill_loss(class_index) == (0.0, 0.0)
-    assert not criterion.keeps_skill(class_index, n_errors=1.0)
+    assert not criterion.keeps_skill(class_index)
 
 
 def test_a_map_that_never_predicts_a_rare_class_is_not_good_enough():
@@ -128,7 +128,7 @@ def test_a_map_that_never_predicts_a_rare_class_is_not_good_enough():
     criterion = make_criterion(calibrated_probabilities)
     class_index = np.minimum(criterion.validation.class_index, 1)
     assert abs(criterion.skill_loss(class_index)[0]) < 0.001
-    assert not criterion.keeps_skill(class_index, n_errors=1.0)
+    assert not criterion.keeps_skill(class_index)
 
 
 def test_a_map_that_is_much_better_than_the_source_is_not_good_enough():
@@ -138,7 +138,7 @@ def test_a_map_that_is_much_better_than_the_source_is_not_good_enough():
     criterion = SkillCriterion(validation, np.column_stack([1 - second, second]))
     class_index = (second > 0.5).astype(int)
     assert criterion.skill_loss(class_index)[0] < -0.1
-    assert not criterion.keeps_skill(class_index, n_errors=1.0)
+    assert not criterion.keeps_skill(class_index)
 
 
 def test_little_may_be_lost_where_the_source_has_little_skill():
@@ -147,4 +147,4 @@ def test_little_may_be_lost_where_the_source_has_little_skill():
     criterion = make_criterion(np.column_stack([1 - second, second]))
     class_index = disagree(criterion, 0.1)
     assert criterion.skill_loss(class_index)[0] < 0.004
-    assert not criterion.keeps_skill(class_index, n_errors=1.0)
+    assert not criterion.keeps_skill(class_index)

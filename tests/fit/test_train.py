@@ -7,6 +7,7 @@ from scipy.special import expit, log_softmax
 
 from limes._core.train import TrainedMap, train
 from limes.fit.train import calibrate, fit_base, fit_inverse_temperature, to_border_map
+from limes.fit.transfer_set import TransferSet
 from limes.model.border_map import BorderMap
 from tests.fit.cases import make_transfer_set, train_map
 
@@ -28,6 +29,30 @@ def test_one_point_learns_a_linear_source():
     map_ = to_border_map(fit_base(transfer_set, "linear")[0], 1)
     assert_allclose(map_.slopes[0, 0], [2.0, -4.0], rtol=0.02)
     assert_allclose(map_.offsets[0, 0], 1.0, rtol=0.03)
+
+
+def test_columns_that_rarely_differ_get_no_large_slopes():
+    """Two rows of 16 000 that a sample may leave out, in columns that are constant otherwise."""
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(16_000, 6))
+    rows[:, 3:] = -0.01
+    rows[[101, 203], 3:] = [[90, 80, 70], [60, 80, 90]]
+    probabilities = expit(rows[:, 0] + 0.02 * rows[:, 3])
+    transfer_set = TransferSet(
+        rows.astype(np.float32),
+        probabilities[:, None].astype(np.float32),
+        np.ones(len(rows)),
+        components=None,
+        explained_share=1.0,
+        directions=None,
+        n_real=len(rows),
+        sharpening=1.0,
+    )
+    base, _ = fit_base(transfer_set, "linear")
+    slopes, offsets = base.linear_functions()
+    assert_allclose(slopes[0, 0, :3], [1, 0, 0], atol=0.05)
+    assert np.abs(slopes[0, 0, 3:]).max() < 1
+    assert abs(offsets[0, 0]) < 0.05
 
 
 def test_a_few_points_learn_a_circle():

@@ -19,13 +19,6 @@ class DataConfig:
     # Share and number of rows that are held out to measure agreement on. Settled.
     held_out_share: float = 0.2
     max_held_out_rows: int = 4000
-    # Rows of a class below which none is held out: twice the folds of the calibration of a source.
-    min_class_rows: int = 10
-    # Standard deviation of all values above which rows are rescaled, or below its inverse; and
-    # largest mean of a feature, in standard deviations. Learning rates suit rows of unit size. Not
-    # measured.
-    max_spread: float = 4.0
-    max_mean_in_spreads: float = 10.0
 
 
 @dataclass(frozen=True)
@@ -45,7 +38,7 @@ class SyntheticConfig:
     # unambiguous rows. Not measured.
     unambiguous_weight: float = 0.05
     # Jitter: (part of the difference of two neighbours that is added, share of synthetic rows).
-    # The rest of the rows is interpolated between a row and a neighbour. Settled.
+    # The rest of the rows, if any, is interpolated between a row and a neighbour. Settled.
     jitter_steps: tuple[tuple[float, float], ...] = ((0.5, 0.5), (0.8, 0.25))
     # Largest share of the categories of a row that is exchanged with a neighbour's. Not measured.
     max_exchanged_share: float = 0.5
@@ -101,11 +94,10 @@ class TransferConfig:
 class TrainConfig:
     """Base functions, and the optimiser with its budget."""
 
-    # Base functions: rows of the regression, steps, penalty of whitened parameters, and relative
-    # change of the loss that ends it. With 40 steps, 1e-4 and 1e-5 (DESIGN 5.3: 40, 1e-4), a shell
-    # in 20 and 26 dimensions lost .02 of U.C.
+    # Base functions: rows of the regression, penalty of whitened parameters, and relative change
+    # of the loss that ends it. With 1e-4 and 1e-5 (DESIGN 5.3: 1e-4), a shell in 20 and 26
+    # dimensions lost .02 of U.C.
     base_rows: int = 20_000
-    base_steps: int = 100
     base_penalty: float = 1e-5
     base_tolerance: float = 1e-6
     # How fast the envelope of a curved base falls with the squared distance from the centre, in
@@ -140,17 +132,12 @@ class ValidationConfig:
 
     # Rows. With fewer, synthetic rows are added for comparisons. Not measured.
     min_rows: int = 200
-    # Synthetic rows: as many as the source labels at this cost in multiply-adds, within the bounds.
-    # Not measured.
-    max_query_cost: float = 6e9
-    min_synthetic_rows: int = 4000
-    max_synthetic_rows: int = 8000
+    # Synthetic rows. Not measured.
+    synthetic_rows: int = 8000
     # Synthetic rows made for each that is kept; share of them that starts from rows in proportion
     # to their ambiguity instead of evenly. Not measured.
     oversampling: int = 2
     ambiguous_share: float = 0.5
-    # Smallest number of rows to start from. Not measured.
-    min_start_rows: int = 20
     # Features below which crossover leaves the distribution of the rows. Not measured.
     min_features_for_crossover: int = 8
     # Bins of margins in importance weighting, and the fewest rows in each. Not measured.
@@ -166,10 +153,9 @@ class CriterionConfig:
     # Settled.
     max_skill_loss: float = 0.004
     max_relative_skill_loss: float = 0.01
-    # Standard errors of the loss that are added to it: with 1, a rare class lost .04 of U.C. The
-    # same where rows can be handed to exact sums, which every row within the errors would cost.
+    # Standard errors of the loss that are added to it: with 1, a rare class lost .04 of U.C., and
+    # with .5 or 1 where rows can be handed to exact sums, phishing lost .012.
     loss_errors: float = 2.0
-    loss_errors_beside_exact: float = 0.5
     # Largest expected gain, in units of the largest loss: a model that is better than its source by
     # more predicts other labels. Not measured.
     max_gain_ratio: float = 2.0

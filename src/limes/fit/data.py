@@ -11,10 +11,14 @@ from limes._typing import Array, Indices, Labels
 from limes.fit.config import DEFAULTS, FitOptions
 from limes.model.affine import AffineMap, to_dense
 from limes.sources.base import MulticlassSource
+from limes.sources.platt import N_FOLDS
 from limes.subsample import rank_within_class
 
 # Values of all rows together: 512 MB of float64. Bounds memory.
 MAX_VALUES = 1 << 26
+# Root mean square of all values above which rows are rescaled, and inverse of the standard
+# deviation below which they are: learning rates suit rows of unit size.
+MAX_SIZE = 4.0
 
 
 def class_index_of_labels(model: Any, y: Labels) -> Indices:
@@ -158,8 +162,8 @@ def find_rescaling(rows: Array) -> AffineMap | None:
     if not 0 < largest < np.inf:
         return None
     spread = largest * float(np.sqrt(np.mean(np.square((rows - mean) / largest))))
-    is_centred = float(np.abs(mean).max()) <= DEFAULTS.data.max_mean_in_spreads * spread
-    if is_centred and 1 / DEFAULTS.data.max_spread <= spread <= DEFAULTS.data.max_spread:
+    size = float(np.hypot(spread, np.sqrt(np.mean(np.square(mean / largest))) * largest))
+    if spread >= 1 / MAX_SIZE and size <= MAX_SIZE:
         return None
     return AffineMap.scaling(mean, np.full(rows.shape[1], 1.0 / spread))
 
@@ -207,7 +211,8 @@ def hold_out(class_index: Indices, rng: np.random.Generator) -> NDArray[np.bool_
     n_held_out = np.floor(
         counts * min(config.held_out_share, config.max_held_out_rows / len(class_index))
     )
-    n_held_out[counts < config.min_class_rows] = 0
+    # The calibration of a source needs a row of each class in every fold.
+    n_held_out[counts < 2 * N_FOLDS] = 0
     order = rng.permutation(len(class_index))
     is_held_out = np.empty(len(class_index), dtype=bool)
     is_held_out[order] = rank_within_class(class_index[order]) < n_held_out[class_index[order]]

@@ -42,7 +42,7 @@ class SkillCriterion:
         """Expected uncertainty coefficient of the source's labels."""
         return self._information(self.validation.class_index)[0] / self._entropy
 
-    def keeps_skill(self, class_index: Indices, *, n_errors: float) -> bool:
+    def keeps_skill(self, class_index: Indices) -> bool:
         """Return whether the expected loss of skill by labels, plus errors, is below its limit."""
         config = DEFAULTS.criterion
         if (
@@ -53,7 +53,10 @@ class SkillCriterion:
         loss, error = self.skill_loss(class_index)
         max_loss = min(config.max_skill_loss, config.max_relative_skill_loss * self.skill)
         # A model that is much better than the source predicts other labels.
-        return loss + n_errors * error <= max_loss and loss >= -config.max_gain_ratio * max_loss
+        return (
+            loss + config.loss_errors * error <= max_loss
+            and loss >= -config.max_gain_ratio * max_loss
+        )
 
     def keeps_brier(self, probabilities: Array) -> bool:
         """Return whether the expected increase of the Brier score is below its limit."""
@@ -389,7 +392,7 @@ class Evaluator:
         if min_agreement is not None:
             margin = margin_of_agreement(curve, coverage, min_agreement)
         else:
-            margin = curve.threshold_of_skill(self._keeps_skill)
+            margin = curve.threshold_of_skill(self.criterion.keeps_skill)
         return margin if self._is_within_limits(scheme, margin, curve) else 0.0
 
     def with_coverage(self, trained: TrainedCandidate, goal: CoverageGoal) -> TrainedCandidate:
@@ -445,13 +448,8 @@ class Evaluator:
         min_agreement = self.options.limits.min_agreement
         if min_agreement is not None:
             return candidate.agreement >= min_agreement
-        return self.criterion.keeps_brier(probabilities) and self._keeps_skill(class_index)
-
-    def _keeps_skill(self, class_index: Indices) -> bool:
-        """Return whether labels keep the skill; less certainty is needed beside exact sums."""
-        config = DEFAULTS.criterion
-        n_errors = config.loss_errors if self.exact is None else config.loss_errors_beside_exact
-        return self.criterion.keeps_skill(class_index, n_errors=n_errors)
+        is_calibrated = self.criterion.keeps_brier(probabilities)
+        return is_calibrated and self.criterion.keeps_skill(class_index)
 
     def keep_better(self, first: TrainedCandidate, second: TrainedCandidate) -> TrainedCandidate:
         """Return the second candidate, unless it is worse or falls below min_agreement."""

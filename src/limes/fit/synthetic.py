@@ -175,18 +175,21 @@ def sample_near_border(
     categories = Categories.of(rows, groups)
     crossed_share = config.crossover_share if len(rows) < config.few_rows else 0.0
     n_crossed = int(n_synthetic * max(crossed_share, 1.0 - correlated_share**2))
-    interpolated_share = 1.0 - sum(share for _, share in config.jitter_steps)
+    jittered_share = sum(share for _, share in config.jitter_steps)
+    total = max(1.0, jittered_share)
     parts = [
         _jitter_or_interpolate(
             rows,
             starts,
             neighbours,
-            rng.choice(len(starts), size=int((n_synthetic - n_crossed) * share), p=probability),
+            rng.choice(
+                len(starts), size=int((n_synthetic - n_crossed) * share / total), p=probability
+            ),
             length,
             categories,
             rng,
         )
-        for length, share in (*config.jitter_steps, (None, interpolated_share))
+        for length, share in (*config.jitter_steps, (None, total - jittered_share))
     ]
     drawn = rng.choice(len(starts), size=n_crossed, p=probability)
     crossed = _recombine(rows, neighbours[drawn], rng, groups).astype(np.float32)

@@ -24,8 +24,8 @@ MIN_RADIUS = 1e-3
 # relative ridge of that: the choice of an algorithm, not of a result.
 MAX_COVARIANCE_INPUTS = 1500
 COVARIANCE_RIDGE = 1e-6
-# Rows that the covariance is computed from.
-COVARIANCE_ROWS = 5000
+# Rows with extreme values, and others, that the covariance is computed from.
+COVARIANCE_ROWS = 2500
 # Smallest and largest factor on logits. Guards against a loss without a minimum.
 TEMPERATURE_BOUNDS = 0.02, 50.0
 
@@ -62,8 +62,11 @@ def _fit_logistic(
     Parameters are whitened: the inputs of a curved base are far from independent, and the
     regression would take many more steps. The penalty is on the whitened parameters.
     """
+    # Centred: a column that is constant but for rare rows would serve as an intercept, with a slope
+    # that is wrong by far for those rows.
+    means = inputs.mean(axis=0, dtype=np.float64)
     ones = np.ones((len(inputs), 1), dtype=np.float32)
-    columns = np.concatenate([inputs, ones], axis=1)
+    columns = np.concatenate([(inputs - means).astype(np.float32), ones], axis=1)
     n_outputs, n_columns = targets.shape[1], columns.shape[1]
     from_whitened = _whitening(columns)
     penalty = DEFAULTS.train.base_penalty
@@ -81,23 +84,21 @@ def _fit_logistic(
         np.zeros(n_columns * n_outputs),
         jac=True,
         method="L-BFGS-B",
-        options={"maxiter": DEFAULTS.train.base_steps, "ftol": DEFAULTS.train.base_tolerance},
+        options={"ftol": DEFAULTS.train.base_tolerance},
     )
     parameters = from_whitened(result.x.reshape(n_columns, n_outputs), False).astype(np.float32)
     slopes = np.ascontiguousarray(parameters[:-1].T)
-    return slopes, parameters[-1].copy(), float(result.fun)
+    offsets = parameters[-1] - (slopes @ means).astype(np.float32)
+    return slopes, offsets, float(result.fun)
 
 
 def _whitening(columns: NDArray[np.float32]) -> Callable[[Array, bool], Array]:
     """Return the linear map from whitened parameters to those of columns, and its transpose."""
-    sample = columns[:: max(1, len(columns) // COVARIANCE_ROWS)]
+    squares = np.einsum("ij,ij->j", columns, columns, dtype=np.float64) / len(columns)
     if columns.shape[1] > MAX_COVARIANCE_INPUTS:
-        scale = np.sqrt(np.mean(np.square(sample), axis=0, dtype=np.float64))
-        scale = np.where(scale > 0, scale, 1.0)[:, None]
+        scale = np.sqrt(np.where(squares > 0, squares, 1.0))[:, None]
         return lambda parameters, _: parameters / scale
-    # In float32, rounding errors would exceed the ridge.
-    sample = sample.astype(np.float64)
-    covariance = sample.T @ sample / len(sample)
+    covariance = _second_moments(columns, squares)
     ridge = COVARIANCE_RIDGE * max(float(np.trace(covariance)) / len(covariance), MIN_RADIUS)
     factor, _ = cho_factor(covariance + ridge * np.eye(len(covariance)), lower=True)
 
@@ -106,6 +107,32 @@ def _whitening(columns: NDArray[np.float32]) -> Callable[[Array, bool], Array]:
         return solve_triangular(factor, parameters, lower=True, trans=trans, check_finite=False)
 
     return apply
+
+
+def _second_moments(columns: NDArray[np.float32], squares: Array) -> Array:
+    """Return the mean products of columns, of the rows with extreme values and of some others.
+
+    A column that differs from 0 in a few rows, and not in those drawn, would count as constant.
+    """
+    n_rows = len(columns)
+    if n_rows <= 2 * COVARIANCE_ROWS:
+        parts = [(1.0, columns)]
+    else:
+        scale = np.sqrt(np.where(squares > 0, squares, 1.0)).astype(np.float32)
+        extremes = np.abs(columns / scale).max(axis=1)
+        order = np.argpartition(extremes, n_rows - COVARIANCE_ROWS)
+        others = np.sort(order[:-COVARIANCE_ROWS])
+        drawn = others[:: len(others) // COVARIANCE_ROWS]
+        parts = [
+            (1.0, columns[order[-COVARIANCE_ROWS:]]),
+            (len(others) / len(drawn), columns[drawn]),
+        ]
+    moments = np.zeros((columns.shape[1], columns.shape[1]))
+    for weight, rows in parts:
+        # In float32, rounding errors would exceed the ridge.
+        rows = rows.astype(np.float64)
+        moments += weight * (rows.T @ rows)
+    return moments / n_rows
 
 
 def _cross_entropy(

@@ -179,20 +179,20 @@ def importance_weighted_validation_set(
     n_features = sampled.rows.shape[1]
     is_wide = n_features >= DEFAULTS.transfer.wide_features
     can_cross = n_features >= config.min_features_for_crossover
-    has_others = len(others) >= config.min_start_rows
+    min_starts = DEFAULTS.synthetic.n_neighbors
+    has_others = len(others) >= min_starts
     # Where most rows are support vectors, the others may lie elsewhere: a shell in 30 dimensions
     # had none in its outer parts.
     is_like_all = is_wide or not can_cross or 2 * len(others) >= len(held_out)
     starts = others if has_others and is_like_all else held_out
-    has_starts = len(starts) >= config.min_start_rows and (has_others or can_cross)
+    has_starts = len(starts) >= min_starts and (has_others or can_cross)
     target_margins = source.out_of_fold_margins
     if target_margins is None or not has_starts:
         return held_out_validation_set(source, sampled, held_out, options)
     n_real = len(others) if starts is others else 0
     real = held_out_validation_set(source, sampled, starts[:n_real], options)
     start_margins = _margins(source.logits(sampled.rows[starts]))
-    max_queries = config.max_query_cost / source.query_cost
-    n_synthetic = int(np.clip(max_queries, config.min_synthetic_rows, config.max_synthetic_rows))
+    n_synthetic = config.synthetic_rows
     n_synthetic = min(n_synthetic, MAX_VALUES // (config.oversampling * n_features))
     n_synthetic = max(n_synthetic, 1)
     neighbours = rng.permutation(np.flatnonzero(~is_held_out))[
@@ -285,7 +285,7 @@ def augmented_validation_set(
     synthetic, _ = jitter(
         real if encoded is None else np.concatenate([validation.rows, encoded.rows]),
         len(real),
-        DEFAULTS.validation.min_synthetic_rows,
+        DEFAULTS.validation.synthetic_rows,
         search_rows=real,
         rng=np.random.default_rng(0),
         groups=None if encoded is None else encoded.groups,

@@ -43,6 +43,7 @@ from limes.research.fit_constants import (
     ConstantRow,
     UsedRow,
     design_constants,
+    idle_constants,
     read_constants,
 )
 from limes.research.fit_page import (
@@ -69,6 +70,7 @@ from limes.research.problems import (
     growth_problem,
     load_problem,
     quantiles_problem,
+    slow_problem,
     small_moons_problem,
     wide_problem,
 )
@@ -86,6 +88,9 @@ MAX_CLASSES_BEFORE = 50
 # seeds. Defaults are fitted with all seeds, whose differences are the noise.
 CONSTANT_CASES = ("breast_cancer", "digits", "terrain", "twenty", "quantiles")
 CONSTANT_SEEDS = (30, 31, 32, 33, 34)
+# Problems for constants that none of these reaches: few rows, many classes, many rows, a slow
+# source.
+LIMIT_CASES = ("wine", "classes30", "rows60000", "slow400")
 # Training rows of these cases at most, so that a constant takes seconds.
 MAX_CONSTANT_ROWS = 3000
 LEVEL_CASES = ("moons600", "segment", "sat", "splice", "ellipsoid8")
@@ -244,6 +249,8 @@ def load_rows(name: str, seed: int) -> tuple[Problem, Array]:
         problem = quantiles_problem(seed)
     elif name == "wide1000":
         problem = wide_problem(seed)
+    elif name == "slow400":
+        problem = slow_problem(seed)
     elif kind == "classes":
         problem = classes_problem(int(number), seed)
     elif kind == "rows":
@@ -429,7 +436,27 @@ def _plan_constants(args: argparse.Namespace) -> list[Key]:
     return changed
 
 
-def measure_constant(args: argparse.Namespace, keys: list[Key]) -> list[ConstantRow]:
+def _plan_limits(args: argparse.Namespace) -> list[Key]:
+    """Return the constants that change nothing so far, halved and doubled, and the defaults."""
+    part = PARTS["constants"]
+    rows = read_rows(args.output / "fit" / part.file, part.row_type)
+    changed = [
+        (name, change, CONSTANT_SEEDS[0])
+        for name in idle_constants(rows)
+        for change in CHANGES
+        if Constant.of(name).changed(change) is not None
+    ]
+    return [("default", "none", CONSTANT_SEEDS[0]), *changed] if changed else []
+
+
+def measure_limit(args: argparse.Namespace, keys: list[Key]) -> list[ConstantRow]:
+    """Fit the further cases with one constant changed."""
+    return measure_constant(args, keys, LIMIT_CASES)
+
+
+def measure_constant(
+    args: argparse.Namespace, keys: list[Key], names: Sequence[str] = CONSTANT_CASES
+) -> list[ConstantRow]:
     """Fit all cases with one constant changed; the data have the same seed throughout."""
     ((name, change, seed),) = keys
     changes, value = [], ""
@@ -437,9 +464,9 @@ def measure_constant(args: argparse.Namespace, keys: list[Key]) -> list[Constant
         constant = Constant.of(name)
         new = constant.changed(change)
         changes, value = [(constant.stage_class, constant.name, new)], str(new)
-    tasks = [_constant_task(case, seed, args.cache) for case in CONSTANT_CASES]
+    tasks = [_constant_task(case, seed, args.cache) for case in names]
     results = fit_apart(Installation(changes=changes), tasks, may_fail=name != "default")
-    cases = [_constant_case(case, args.cache) for case in CONSTANT_CASES]
+    cases = [_constant_case(case, args.cache)[0] for case in names]
     return [
         ConstantRow(
             constant=name,
@@ -460,16 +487,17 @@ def measure_constant(args: argparse.Namespace, keys: list[Key]) -> list[Constant
 
 def _constant_task(name: str, seed: int, cache: Path) -> FitTask:
     """Return the fit of a case with fewer rows."""
-    case = _constant_case(name, cache)
-    return _task(case, case.problem.X_train, seed)
+    case, given = _constant_case(name, cache)
+    return _task(case, given, seed)
 
 
-@lru_cache(maxsize=len(CONSTANT_CASES))
-def _constant_case(name: str, cache: Path) -> Case:
-    """Return a case with fewer rows."""
-    problem = load_rows(name, CONSTANT_SEEDS[0])[0]
+@lru_cache(maxsize=len(CONSTANT_CASES) + len(LIMIT_CASES))
+def _constant_case(name: str, cache: Path) -> tuple[Case, Array]:
+    """Return a case with fewer training rows, and the rows to be given to the fit."""
+    problem, given = load_rows(name, CONSTANT_SEEDS[0])
     X, y = problem.X_train[:MAX_CONSTANT_ROWS], problem.y_train[:MAX_CONSTANT_ROWS]
-    return Case(replace(problem, X_train=X, y_train=y), cache)
+    has_more = len(given) > len(problem.X_train)
+    return Case(replace(problem, X_train=X, y_train=y), cache), given if has_more else X
 
 
 def _plan_levels(args: argparse.Namespace) -> list[Key]:
@@ -560,6 +588,13 @@ PARTS = {
         ConstantRow,
         _plan_constants,
         measure_constant,
+        lambda row: (row.constant, row.change, row.seed),
+    ),
+    "limits": Part(
+        "limits.csv",
+        ConstantRow,
+        _plan_limits,
+        measure_limit,
         lambda row: (row.constant, row.change, row.seed),
     ),
     "levels": Part(

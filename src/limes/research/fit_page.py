@@ -239,6 +239,7 @@ class Rows(NamedTuple):
     wide: Sequence[FitRow] = ()
     used: Sequence[UsedRow] = ()
     constants: Sequence[ConstantRow] = ()
+    limits: Sequence[ConstantRow] = ()
     levels: Sequence[LevelRow] = ()
     trainer: Sequence[TrainerRow] = ()
 
@@ -294,9 +295,9 @@ def _sections(rows: Rows, listed: Sequence[str]) -> Iterator[Section]:
         (wide, WIDE_TEXT, _wide_goals(wide), lambda: [_fit_table(wide)]),
         (
             rows.constants,
-            constants_text(rows.constants),
-            constants_goals(rows.constants, rows.used),
-            lambda: constants_part(rows.constants),
+            constants_text(rows.constants, rows.limits),
+            constants_goals([*rows.constants, *rows.limits], rows.used),
+            lambda: constants_part([*rows.constants, *rows.limits]),
         ),
         (rows.levels, LEVELS_TEXT, _level_goals(rows.levels), lambda: _levels_part(rows.levels)),
         (

@@ -339,6 +339,14 @@ def wide_problem(seed: int) -> Problem:
     return _first_rows("wide1000", X, y, N_WIDE_TRAIN)
 
 
+def slow_problem(seed: int) -> Problem:
+    """Return six overlapping classes of 400 features, most rows support vectors."""
+    X, y = sklearn_datasets.make_classification(
+        N_WIDE_TRAIN + N_WIDE_TEST, 400, n_informative=30, n_classes=6, random_state=seed
+    )
+    return _first_rows("slow400", X, y, N_WIDE_TRAIN)
+
+
 def growth_problem(n_rows: int, seed: int) -> tuple[Problem, NDArray[Any]]:
     """Return two classes of 10 features with at most 4000 training rows, and rows to be given."""
     X, y = sklearn_datasets.make_classification(
