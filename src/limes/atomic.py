@@ -7,6 +7,7 @@ import secrets
 import stat
 import sys
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -91,16 +92,31 @@ def atomic_paths(*paths: str | os.PathLike[str]) -> Iterator[list[Path]]:
     ('whole', 1)
     """
     targets = [Path(os.path.realpath(path)) for path in paths]
-    with ExitStack() as stack:
+    with ExitStack() as stack, _naming_full_disk(paths[-1]):
         temporaries = [stack.enter_context(_reserve(target)) for target in targets]
         yield temporaries
-        for temporary in temporaries:
-            with temporary.open("rb+") as stream:
-                os.fsync(stream.fileno())
+        _sync_files(temporaries)
         for temporary, target in zip(temporaries, targets, strict=True):
             temporary.replace(target)
     for folder in {target.parent for target in targets}:
         _sync_folder(folder)
+
+
+def _sync_files(paths: list[Path]) -> None:
+    """Synchronise files to the disk, at the same time: each waits for the disk."""
+    if len(paths) == 1:
+        _sync_file(paths[0])
+        return
+    with ThreadPoolExecutor(len(paths) - 1) as pool:
+        others = pool.map(_sync_file, paths[:-1])
+        _sync_file(paths[-1])
+        list(others)
+
+
+def _sync_file(path: Path) -> None:
+    """Synchronise a file to the disk."""
+    with path.open("rb+") as stream:
+        os.fsync(stream.fileno())
 
 
 @contextmanager

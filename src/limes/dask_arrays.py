@@ -4,6 +4,7 @@ import hashlib
 import io
 from functools import lru_cache
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -12,6 +13,8 @@ from limes.model.model import Model
 
 # Models that a process keeps after it has loaded them from their bytes.
 N_KEPT_MODELS = 8
+# Models of this process as bytes.
+_shipped: "WeakKeyDictionary[Model, ShippedModel]" = WeakKeyDictionary()
 
 
 class ShippedModel:
@@ -72,6 +75,13 @@ class ShippedModel:
         return type(self).__name__, self.digest
 
 
+def ship_model(model: Model) -> ShippedModel:
+    """Return a model as bytes, which are written once as long as the model lives."""
+    if model not in _shipped:
+        _shipped[model] = ShippedModel(model)
+    return _shipped[model]
+
+
 @lru_cache(maxsize=N_KEPT_MODELS)
 def _load(data: bytes) -> Model:
     """Load a model, once in a process."""
@@ -90,7 +100,7 @@ def predict_array(fast: Any, method: str, X: Any) -> Any:
     if fast.encoder_ is not None and hasattr(X, "map_partitions"):
         return X.map_partitions(_predict_table, fast, method, meta=meta)
     check_no_encoder(fast, "a Dask array")
-    shipped = ShippedModel(fast.model_)
+    shipped = ship_model(fast.model_)
     if hasattr(X, "map_partitions"):
         _check_columns(fast.model_, list(X.columns))
         return X.map_partitions(_predict_block, shipped, method, meta=meta)

@@ -16,8 +16,10 @@ from pathlib import Path
 import limes.classifier
 import limes.cli.folder
 import limes.cli.predict
-import limes.files  # noqa: F401
+import limes.files
+import limes.raster  # noqa: F401
 from limes.cli.main import main
+from limes.raster.geotiff import OutputFile
 
 COUNTED = {"n": 0, "end": -1}
 
@@ -39,20 +41,35 @@ def counted(function):
     return call
 
 
-class CountedFile(io.FileIO):
-    """A file of which each write is a step, half of it before."""
+def in_halves(write):
+    """Make a write two steps: nothing is written before the first, half before the second."""
 
-    def write(self, data):
+    def write_halves(self, data, *args, **options):
         step()
         view = memoryview(data).cast("B")
         half = len(view) // 2
-        super().write(view[:half])
+        write(self, view[:half], *args, **options)
         step()
-        super().write(view[half:])
+        write(self, view[half:], *args, **options)
         return len(view)
+
+    return write_halves
+
+
+class CountedFile(io.FileIO):
+    """A file of which each write is two steps."""
+
+    write = in_halves(io.FileIO.write)
+
+
+def write_text(path, text, *, encoding):
+    with CountedFile(path, "w") as stream:
+        stream.write(text.encode(encoding))
 
 
 def install():
+    OutputFile.write = in_halves(OutputFile.write)
+    pathlib.Path.write_text = write_text
     plain_open = pathlib.Path.open
 
     def open_counted(self, mode="r", *args, **options):

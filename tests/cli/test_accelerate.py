@@ -100,7 +100,9 @@ def test_the_rows_may_follow_options(svm, tmp_path, capsys):
     run(*words, "-o", tmp_path / "fast.limes")
     assert limes.load(tmp_path / "fast.limes").n_borders_ == 20
     words = (svm / "svm.model", svm / "rows.svm", "surplus", "-o", tmp_path / "other.limes")
-    assert "unrecognized arguments: surplus" in error_of(capsys, "accelerate", *words)
+    assert "rows.svm: expected the first raster of a stack, found rows" in error_of(
+        capsys, "accelerate", *words
+    )
 
 
 @pytest.mark.parametrize(

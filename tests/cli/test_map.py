@@ -1,6 +1,7 @@
 """`limes map`, and `limes accelerate` with a scene."""
 
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from limes import load
 from limes.cli.main import main
 from limes.libsvm import write_libsvm_model
 from tests.cli.commands import QUICK, error_of, output_of, run
-from tests.cli.test_folder import killed_at_random
+from tests.cli.test_folder import killed_at_random, run_crashes
 from tests.raster.conftest import fast, labels, pixels, write_tif  # noqa: F401 - fixtures
 
 
@@ -93,6 +94,23 @@ def test_accelerate_samples_a_scene(scene, fast, capsys):  # noqa: F811
     assert load(scene / "new.limes").n_features_in_ == 4
 
 
+def test_accelerate_samples_a_stack(scene, fast, pixels, capsys):  # noqa: F811
+    write_libsvm_model(fast.estimator_, scene / "svm.model")
+    files = [write_tif(scene / f"b{k}.tif", pixels[k : k + 1]) for k in range(4)]
+    words = ["accelerate", scene / "svm.model", *files, "-o", scene / "new.limes", *QUICK]
+    run(*words)
+    assert load(scene / "new.limes").n_features_in_ == 4
+    run(*words[:2], *words[6:], *files)
+    np.save(scene / "rows.npy", np.zeros((3, 4)))
+    assert "got 3" in error_of(capsys, *words[:5], "-o", scene / "x.limes")
+    mixed = [*words[:5], scene / "rows.npy"]
+    assert "expected a raster, found a NumPy array" in error_of(capsys, *mixed, "-o", "x.limes")
+    mixed = [*words[:2], scene / "rows.npy", files[0]]
+    assert "give one file of rows" in error_of(capsys, *mixed, "-o", scene / "x.limes")
+    assert "an input as well as an output" in error_of(capsys, *words[:6], "-o", files[2])
+    assert not (scene / "x.limes").exists()
+
+
 class TestFolder:
     @pytest.fixture
     def scenes(self, scene, pixels):  # noqa: F811
@@ -144,6 +162,19 @@ class TestFolder:
         words = ["map", scene / "m.limes", folder, "-o", scene / "map.tif"]
         run(*words, "--bands", "*_B0.tif,*_B1.tif,*_B2.tif,*_B3.tif")
         assert_array_equal(read(scene / "map.tif"), labels)
+
+    @pytest.mark.skipif(sys.platform == "win32", reason="forks")
+    def test_a_crash_at_some_steps_is_repaired_by_the_next_run(self, scenes):
+        """Every write, fsync and rename of forty maps: `make test-slow`."""
+        run_crashes([*map(str, scenes)], 6)
+
+    @pytest.mark.slow
+    @pytest.mark.skipif(sys.platform == "win32", reason="forks")
+    def test_a_crash_at_any_step_of_forty_maps_is_repaired(self, scene, scenes, pixels):  # noqa: F811
+        for number in range(40):
+            part = np.roll(pixels, number, axis=2)[:, 20:40, :30]
+            write_tif(scene / "scenes" / f"s{number}.tif", part)
+        run_crashes([*map(str, scenes)], 10**9)
 
     @pytest.mark.slow
     def test_kills_at_random_moments_are_repaired(self, scene, scenes, pixels):  # noqa: F811
@@ -206,6 +237,18 @@ class TestBadInput:
         words = ["predict", scene / "m.limes", scene / "scene.tif", "-o", scene / "out.csv"]
         message = error_of(capsys, *words)
         assert "expected rows, found a TIFF raster: use limes map" in message
+
+    @pytest.mark.filterwarnings("default")
+    def test_a_file_of_more_classes_is_remarked(self, scene, capsys):
+        (scene / "classes.csv").write_text("3,crop\n7,tree\n8,snow\n9,water\n")
+        words = ["map", scene / "m.limes", scene / "scene.tif", "-o", scene / "map.tif"]
+        capsys.readouterr()
+        assert main([str(word) for word in [*words, "--classes", scene / "classes.csv"]]) == 0
+        assert "limes: warning: class_names must have" in (text := capsys.readouterr().err)
+        assert "got ['8'], which are left out" in text
+        (scene / "classes.csv").write_text("3,crop\n3,tree\n")
+        message = error_of(capsys, *words, "--classes", scene / "classes.csv")
+        assert "line 2: expected each value once" in message
 
     def test_wrong_lines_of_classes_are_quoted(self, scene, capsys):
         (scene / "classes.csv").write_text("3\n")

@@ -42,6 +42,7 @@ def test_a_full_disk_leaves_nothing(tmp_path, limit):
     )
     assert run.stdout.startswith(f"{tmp_path / 'map.tif'}: writing failed (")
     assert run.stdout.count("\n") == 1
+    assert not run.stderr, "GDAL and libtiff print nothing"
     assert not list(tmp_path.iterdir())
 
 

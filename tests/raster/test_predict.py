@@ -312,6 +312,15 @@ class TestFiles:
         found = predict_raster(fast, tif, mask=path)
         assert_array_equal(found.values, np.where(mask[0], labels, 0))
 
+    def test_a_dimension_of_one_place_is_left_out_of_a_file(self, fast, pixels, labels, tmp_path):
+        scene = as_array(pixels).expand_dims(time=[np.datetime64("2020-05-18", "ns")])
+        predict_raster(fast, scene, output=tmp_path / "map.tif", mask=np.ones((70, 90)))
+        with rasterio.open(tmp_path / "map.tif") as file:
+            assert_array_equal(file.read(1), labels)
+        two = xarray.concat([scene, scene], "time")
+        with pytest.raises(ValueError, match="two dimensions and bands to be written, got"):
+            predict_raster(fast, two, output=tmp_path / "two.tif")
+
     def test_the_mask_of_a_file_leaves_out_pixels(self, fast, pixels, labels, tmp_path):
         path = write_tif(tmp_path / "masked.tif", pixels, nodata=None)
         with rasterio.Env(GDAL_TIFF_INTERNAL_MASK=True), rasterio.open(path, "r+") as file:
@@ -461,6 +470,26 @@ class TestBadInput:
         path = write_tif(tmp_path / "three.tif", pixels[:3])
         refuse(path, "three.tif: expected 4 bands, as the model has features, got 3")
 
+    @pytest.mark.parametrize("is_array", [False, True])
+    def test_a_mask_of_another_projection_or_place(
+        self, refuse, tif, fast, pixels, labels, tmp_path, is_array
+    ):
+        scene = rioxarray.open_rasterio(tif) if is_array else tif
+        ones = np.ones((1, 70, 90), "u1")
+        other = write_tif(tmp_path / "crs.tif", ones, nodata=None, crs="EPSG:32622")
+        refuse(scene, "CRS of the scene, EPSG:32621, got EPSG:32622: warp", mask=other)
+        refuse(scene, "CRS of the scene", mask=rioxarray.open_rasterio(other), output=None)
+        moved = write_tif(
+            tmp_path / "moved.tif",
+            ones,
+            nodata=None,
+            transform=rasterio.Affine(30, 0, 0, 0, -30, 9),
+        )
+        refuse(scene, "transform of the scene, .*: warp it", mask=moved)
+        plain = write_tif(tmp_path / "plain.tif", ones, nodata=None, crs=None, transform=None)
+        found = predict_raster(fast, scene, mask=plain, output=None)
+        assert_array_equal(found, labels)
+
     def test_a_mask_of_another_shape(self, refuse, tif, pixels, tmp_path):
         mask = write_tif(tmp_path / "mask.tif", pixels[:1, :10])
         refuse(tif, r"shape of the scene, \(70, 90\), got \(10, 90\)", mask=mask)
@@ -515,17 +544,39 @@ class TestBadInput:
             ({"nodata_input": {"swir": 1}}, "must have names of bands.*got 'swir'"),
             ({"bad_bands": "skip"}, "must be 'error' or 'drop', got 'skip'"),
             ({"max_memory_mb": 1}, "must be 32 or more, got 1"),
+            ({"max_memory_mb": "256"}, "must be 32 or more, got '256'"),
+            ({"max_memory_mb": np.inf}, "must be 32 or more, got inf"),
+            ({"class_names": {"x": "crop"}}, r"classes of the model, \[3, 7, 9\], got \['x'\]"),
         ],
     )
     def test_wrong_options(self, refuse, tif, options, match):
         refuse(tif, match, **options)
 
-    def test_no_output_appears_before_all_are_complete(self, refuse, tif, tmp_path, monkeypatch):
-        def fail(temporary, path):
-            if path.name == "map.tif":
-                raise OSError(f"{path}: writing failed")
+    @pytest.mark.parametrize(
+        ("options", "match"),
+        [
+            ({"nodata_input": "zero"}, "nodata_input must be numbers or None, got 'zero'"),
+            ({"nodata_input": [0, 0, 0, "a"]}, "nodata_input must be numbers or None, got 'a'"),
+            ({"nodata_output": "a"}, "nodata_output must be a number or None, got 'a'"),
+            ({"class_names": "abc"}, "class_names must be a dict or a sequence, got 'abc'"),
+            ({"progress": True}, "progress must be a function or None, got True"),
+        ],
+    )
+    def test_options_of_a_wrong_kind(self, refuse, tif, options, match):
+        refuse(tif, match, TypeError, **options)
 
-        monkeypatch.setattr("limes.raster.geotiff._check_complete", fail)
+    def test_names_of_other_classes_are_left_out_with_a_warning(self, fast, tif, tmp_path):
+        with pytest.warns(UserWarning, match=r"got \['8'\], which are left out"):
+            found = predict_raster(fast, tif, class_names={3: "crop", 8: "snow"})
+        assert found.attrs["flag_meanings"] == "crop 7 9"
+
+    def test_no_output_appears_before_all_are_complete(self, refuse, tif, tmp_path, monkeypatch):
+        def write(self, data):
+            if self._path.name == "map.tif":
+                self._error = OSError(28, "No space left on device")
+            return len(data)
+
+        monkeypatch.setattr("limes.raster.geotiff.OutputFile.write", write)
         outputs = {"label": tmp_path / "map.tif", "confidence": tmp_path / "margin.tif"}
         refuse(tif, "map.tif: writing failed", OSError, output=outputs, confidence=True)
 

@@ -96,6 +96,7 @@ def add_parser(commands: Any) -> None:
         example="limes accelerate sat.model sat.svm -o sat.limes\n"
         "limes accelerate sat.model sat.svm -o sat.limes --min-agreement 0.999\n"
         "limes accelerate sat.model scene.tif -o sat.limes --nodata 0\n"
+        "limes accelerate sat.model B2.tif B3.tif B4.tif -o sat.limes\n"
         "limes accelerate sat.model sat.svm --range sat.range -o sat.limes\n"
         "limes accelerate sat.model --scheme exact -o sat.limes",
     )
@@ -105,6 +106,13 @@ def add_parser(commands: Any) -> None:
         help="file of rows like those to be predicted, or the raster of a scene; not needed with "
         "--scheme exact",
         is_optional=True,
+    )
+    parser.add_argument(
+        "bands_of_stack",
+        metavar="BAND",
+        type=Path,
+        nargs="*",
+        help="further rasters, if the scene is a stack of files",
     )
     add_output(parser, help="output file, such as fast.limes")
     parser.add_argument(
@@ -183,8 +191,13 @@ def _read(args: argparse.Namespace) -> tuple[Any, Any, Any, tuple[str, ...] | No
         raise ValueError(f"{source.path}: expected a slow classifier, found a fast one.")
     if args.rows is None:
         return source, None, None, source.names
+    files = [args.rows, *args.bands_of_stack]
     if _is_scene(args.rows):
-        return source, _sample_scene(args, source), None, source.names
+        return source, _sample_scene(args, source, files), None, source.names
+    if args.bands_of_stack:
+        raise ValueError(
+            f"{args.rows}: expected the first raster of a stack, found rows: give one file of rows."
+        )
     if args.nodata is not None:
         raise ValueError(f"--nodata is for the raster of a scene, got rows in {args.rows}.")
     n_features = source.n_features_of_text(args.features)
@@ -210,18 +223,19 @@ def _is_scene(path: Path) -> bool:
     return content.name == "TIFF" if content else path.suffix.lower() in ENDINGS
 
 
-def _sample_scene(args: argparse.Namespace, source: Any) -> Any:
+def _sample_scene(args: argparse.Namespace, source: Any, files: list[Path]) -> Any:
     """Return a sample of the valid pixels of a scene."""
     import numpy as np
 
-    from limes.cli.map import parse_nodata
+    from limes.cli.map import check_rasters, parse_nodata
     from limes.fast_estimator import SAMPLED_ROWS
     from limes.raster import sample_rows
 
     nodata = ... if args.nodata is None else parse_nodata(args.nodata)
     seed = np.random.SeedSequence(args.seed)
+    check_rasters(files)
     with Progress(f"reading {args.rows}"):
-        rows = sample_rows(args.rows, SAMPLED_ROWS, seed, names=source.names, nodata=nodata)
+        rows = sample_rows(files, SAMPLED_ROWS, seed, names=source.names, nodata=nodata)
     return np.asarray(rows, dtype=np.float64)
 
 

@@ -159,17 +159,20 @@ def _command_context() -> Iterator[None]:
 
 
 def _parse(words: Sequence[str]) -> argparse.Namespace:
-    """Return the parsed arguments; a file of rows that is optional may follow options.
+    """Return the parsed arguments; files of rows that are optional may follow options.
 
-    argparse takes such a file only directly behind the argument before it, and leaves it over
+    argparse takes such files only directly behind the argument before them, and leaves them over
     elsewhere.
     """
     parser = make_parser()
     args, left = parser.parse_known_args(words)
-    is_file = len(left) == 1 and (left[0] == "-" or not left[0].startswith("-"))
-    if is_file and getattr(args, "rows", args) is None:
-        args.rows = Path(left[0])
-    elif left:
+    if left and (left[0] == "-" or not left[0].startswith("-")):
+        if getattr(args, "rows", args) is None:
+            args.rows = Path(left.pop(0))
+        if hasattr(args, "bands_of_stack") and not any(word.startswith("-") for word in left):
+            args.bands_of_stack += [Path(word) for word in left]
+            left = []
+    if left:
         parser.error(f"unrecognized arguments: {' '.join(left)}")
     return args
 

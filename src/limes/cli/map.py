@@ -111,7 +111,7 @@ def run(args: argparse.Namespace) -> int:
             )
         return _map_folder(args, model.model, scenes, options, is_folder=is_folder)
     files = scenes[0][1]
-    _check_rasters(files)
+    check_rasters(files)
     with Progress("mapping", unit="pixels") as progress:
         _map_scene(
             model.model.set_params(n_jobs=args.jobs),
@@ -175,6 +175,8 @@ def _read_classes(path: Path) -> tuple[dict[str, str], dict[str, str]]:
                     f"{path}, line {number}: expected value, name and perhaps colour, found "
                     f"{','.join(row)!r:.60}."
                 )
+            if words[0] in names:
+                raise ValueError(f"{path}, line {number}: expected each value once, found {row!r}.")
             names[words[0]] = words[1]
             if len(words) == 3 and words[2]:
                 colours[words[0]] = words[2]
@@ -226,7 +228,7 @@ def _select_bands(paths: Sequence[Path], patterns: Sequence[str], place: str) ->
     return found
 
 
-def _check_rasters(files: Sequence[Path]) -> None:
+def check_rasters(files: Sequence[Path]) -> None:
     """Raise if a file is recognisably something else than a raster."""
     from limes.files.streams import recognise_file
 
@@ -297,7 +299,7 @@ def _map_folder(
 
         def work(files: list[Path] = files, outputs: dict[str, Path] = outputs) -> None:
             bands = _bands_of(files, patterns)
-            _check_rasters(bands)
+            check_rasters(bands)
             _map_scene(fast, bands, outputs, options)
 
         listed = _try_bands(files, patterns)

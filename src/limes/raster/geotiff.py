@@ -1,6 +1,8 @@
 """GeoTIFF files that are written whole or not at all, with colours and names of classes."""
 
+import io
 import os
+import secrets
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -9,10 +11,11 @@ from typing import Any
 from xml.sax.saxutils import escape
 
 import numpy as np
+from numpy.typing import NDArray
 
 from limes.atomic import atomic_paths
 from limes.raster.labels import ClassCodes
-from limes.raster.scene import RASTER_EXTRA
+from limes.raster.scene import RASTER_EXTRA, Place, as_window
 
 # Height and width of the tiles.
 TILE = 256
@@ -32,7 +35,7 @@ def create_geotiff(
     names: list[str] | None = None,
     tags: Mapping[str, str] | None = None,
     renames: ExitStack | None = None,
-) -> Iterator[Any]:
+) -> Iterator["GeoTIFF"]:
     """Open a GeoTIFF to write blocks to; it appears under its name when it is complete.
 
     `grid` has the height, width, CRS and transform, and ground control points or rational
@@ -50,34 +53,108 @@ def create_geotiff(
     targets = [sidecar_path(path), path] if has_names else [path]
     with ExitStack() as own:
         temporaries = (renames or own).enter_context(atomic_paths(*targets))
-        temporary = temporaries[-1]
-        try:
-            with _raising_os_errors(path), warnings.catch_warnings():
-                warnings.simplefilter("ignore", rasterio.errors.NotGeoreferencedWarning)
-                with rasterio.open(
-                    temporary,
-                    "w",
-                    driver="GTiff",
-                    **size,
-                    count=n_bands,
-                    dtype=dtype,
-                    nodata=nodata,
-                    tiled=True,
-                    blockxsize=TILE,
-                    blockysize=TILE,
-                    compress="deflate",
-                    interleave="band",
-                    BIGTIFF="IF_SAFER",
-                ) as file:
-                    _describe(file, grid, codes, names, tags or {})
-                    yield file
-                _check_complete(temporary, path)
-            if codes is not None and has_names:
+        output = own.enter_context(OutputFile(temporaries[-1], path))
+        if codes is not None and has_names:
+            with output.raising_errors(OSError):
                 temporaries[0].write_text(_names_xml(codes), encoding="utf-8")
-            else:
-                sidecar_path(path).unlink(missing_ok=True)
-        finally:
-            Path(f"{temporary}.aux.xml").unlink(missing_ok=True)
+        with output.raising_errors(), warnings.catch_warnings():
+            warnings.simplefilter("ignore", rasterio.errors.NotGeoreferencedWarning)
+            with rasterio.open(
+                output.name_for_gdal,
+                "w",
+                opener=output.opener,
+                driver="GTiff",
+                **size,
+                count=n_bands,
+                dtype=dtype,
+                nodata=nodata,
+                tiled=True,
+                blockxsize=TILE,
+                blockysize=TILE,
+                compress="deflate",
+                interleave="band",
+                BIGTIFF="IF_SAFER",
+            ) as file:
+                _describe(file, grid, codes, names, tags or {})
+                yield GeoTIFF(file, output)
+        if not has_names:
+            sidecar_path(path).unlink(missing_ok=True)
+
+
+class GeoTIFF:
+    """A GeoTIFF that is written by the block."""
+
+    def __init__(self, file: Any, output: "OutputFile") -> None:
+        self._file = file
+        self._output = output
+
+    def write(self, block: NDArray[Any], place: Place | None = None) -> None:
+        """Write a block of shape (bands, rows, columns); without a place, all pixels."""
+        with self._output.raising_errors():
+            self._file.write(block, window=None if place is None else as_window(place))
+
+
+class OutputFile(io.FileIO):
+    """The file that GDAL writes to through Python; it keeps the first error until it is asked.
+
+    If a write fails on a full disk, GDAL and libtiff print lines of their own, and raise nothing if
+    it fails while the file is closed. Therefore they are told that all went well, and the error is
+    raised here.
+    """
+
+    def __init__(self, temporary: Path, path: Path) -> None:
+        super().__init__(temporary, "w+")
+        # Not the name of the file, which rasterio would parse as an address. Each is in a folder of
+        # its own, since some versions of rasterio keep one opener a folder.
+        self.name_for_gdal = f"{secrets.token_hex(8)}/map.tif"
+        self._path = path
+        self._error: OSError | None = None
+
+    def opener(self, name: str, mode: str = "rb", **_: Any) -> Any:
+        """Return what GDAL writes to: this file, or memory for what it writes beside."""
+        if not mode.startswith("w"):
+            raise FileNotFoundError(2, "No such file or directory", name)
+        return self if name.endswith(self.name_for_gdal) else io.BytesIO()
+
+    def write(self, data: Any) -> int:
+        """Write all bytes, or keep the error."""
+        view = memoryview(data).cast("B")
+        n_written = 0
+        try:
+            while n_written < len(view) and self._error is None:
+                n_written += super().write(view[n_written:]) or 0
+        except OSError as error:
+            self._error = error
+        if n_written < len(view):
+            self.seek(len(view) - n_written, os.SEEK_CUR)
+        return len(view)
+
+    def close(self) -> None:
+        """Close the file, or keep the error: network drives report some here."""
+        try:
+            super().close()
+        except OSError as error:
+            self._error = self._error or error
+
+    @contextmanager
+    def raising_errors(self, *kinds: type[Exception]) -> Iterator[None]:
+        """Raise the error that was kept, or one of GDAL or of other kinds, with the map's name."""
+        import rasterio.errors
+
+        try:
+            yield
+            found: Exception | None = self._error
+        except (rasterio.errors.RasterioError, *kinds) as error:
+            found = self._error or error
+        if found is None:
+            return
+        while isinstance(found.__cause__, Exception):
+            found = found.__cause__
+        reason = getattr(found, "strerror", None) or str(found).rstrip(".")
+        raise OSError(
+            f"{self._path}: writing failed ({reason:.200}); nothing was written: free space, or "
+            "choose another folder."
+        )
 
 
 def _describe(
@@ -98,43 +175,6 @@ def _describe(
     if codes is not None and codes.values.dtype in COLOUR_TYPES:
         colours = dict(zip(codes.values.tolist(), codes.colours, strict=True))
         file.write_colormap(1, {**colours, int(codes.nodata): (0, 0, 0, 0)})
-
-
-@contextmanager
-def _raising_os_errors(path: Path) -> Iterator[None]:
-    """Turn an error of rasterio while writing into an OSError that names the file."""
-    import rasterio.errors
-
-    try:
-        yield
-    except rasterio.errors.RasterioError as error:
-        cause: BaseException = error
-        while cause.__cause__ is not None:
-            cause = cause.__cause__
-        raise OSError(
-            f"{path}: writing failed ({str(cause).rstrip('.'):.200}); nothing was written: free "
-            "space, or choose another folder."
-        ) from None
-
-
-def _check_complete(temporary: Path, path: Path) -> None:
-    """Raise unless all tiles are inside the file: GDAL only logs some errors of a full disk."""
-    import rasterio
-
-    n_bytes = temporary.stat().st_size
-    end = 0
-    with rasterio.open(temporary) as file:
-        for band in file.indexes:
-            for row, column in np.ndindex(-(-file.height // TILE), -(-file.width // TILE)):
-                place = f"{column}_{row}"
-                offset = file.get_tag_item(f"BLOCK_OFFSET_{place}", "TIFF", bidx=band)
-                size = file.get_tag_item(f"BLOCK_SIZE_{place}", "TIFF", bidx=band)
-                end = max(end, int(offset or n_bytes + 1) + int(size or 0))
-    if end > n_bytes:
-        raise OSError(
-            f"{path}: writing failed (the file ends before its last tile); nothing was written: "
-            "free space, or choose another folder."
-        )
 
 
 def sidecar_path(path: str | os.PathLike[str]) -> Path:

@@ -1,14 +1,16 @@
 """From blocks of bands to blocks of labels, probabilities and confidence; values of classes."""
 
 import colorsys
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from limes.dask_arrays import ShippedModel
+from limes.dask_arrays import ship_model
 from limes.model.model import CORE_TYPES, Model, scheme_labels
 from limes.raster.scene import Band
 
@@ -53,6 +55,8 @@ def code_classes(
     >>> code_classes(np.array([-1, 1])).values.dtype, code_classes(np.array([0, 1])).nodata
     (dtype('int8'), 255)
     """
+    if not (nodata is None or isinstance(nodata, Real)):
+        raise TypeError(f"nodata_output must be a number or None, got {nodata!r}.")
     listed = classes.tolist()
     if all(isinstance(label, int | float) for label in listed):
         is_whole = all(float(label).is_integer() for label in listed)
@@ -98,16 +102,31 @@ def _by_class(
         return list(default)
     if isinstance(given, Mapping):
         keys = {str(key): value for key, value in given.items()}
+        _check_keys(keys, classes, values, name)
         return [
             keys.get(str(label), keys.get(str(value), other))
             for label, value, other in zip(classes, values, default, strict=True)
         ]
+    if isinstance(given, str) or not isinstance(given, Sequence | np.ndarray):
+        raise TypeError(f"{name} must be a dict or a sequence, got {given!r:.60}.")
     listed = list(given)
     if len(listed) != len(classes):
         raise ValueError(
             f"{name} must have one entry for each of {len(classes)} classes, got {len(listed)}."
         )
     return listed
+
+
+def _check_keys(keys: Mapping[str, Any], classes: list[Any], values: list[Any], name: str) -> None:
+    """Warn of what is given for classes that the model has not; raise if it has none of them."""
+    known = {str(key) for key in (*classes, *values)}
+    unknown = [key for key in keys if key not in known]
+    if not unknown:
+        return
+    message = f"{name} must have the classes of the model, {classes!r:.200}, got {unknown!r:.200}"
+    if len(unknown) == len(keys):
+        raise ValueError(f"{message}: give labels or values of classes.")
+    warnings.warn(f"{message}, which are left out.", stacklevel=2)
 
 
 def _default_colours(values: list[Any]) -> list[Any]:
@@ -192,7 +211,7 @@ class PixelClassifier:
         n_jobs: int | None = 1,
     ) -> None:
         self.pixels = pixels
-        self._shipped = ShippedModel(model)
+        self._shipped = ship_model(model)
         self._codes = codes
         self._outputs = tuple(outputs)
         self._n_jobs = n_jobs

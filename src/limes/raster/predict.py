@@ -3,8 +3,9 @@
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
+from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -22,6 +23,7 @@ from limes.raster.scene import (
     Scene,
     block_places,
     is_path,
+    limited_cache,
     open_scene,
     paths_of,
     split_shape,
@@ -40,9 +42,8 @@ KEPT_ATTRIBUTES = ("AREA_OR_POINT", "grid_mapping")
 # Pixels of a block at most. Larger ones are not faster, and leave the allocator with more memory.
 MAX_BLOCK_PIXELS = 1 << 18
 MIN_MEMORY_MB = 32
-# Shares of the memory for GDAL's cache of blocks and for the arrays of a block. The rest is left
-# to what the allocator keeps.
-CACHE_SHARE = 0.125
+# Share of the memory for the arrays of a block. The rest is left to GDAL's cache and to what the
+# allocator keeps.
 BLOCK_SHARE = 0.4
 
 
@@ -132,13 +133,17 @@ def predict_raster(
         raise ValueError(NO_PROBABILITIES)
     if bad_bands not in ("error", "drop"):
         raise ValueError(f"bad_bands must be 'error' or 'drop', got {bad_bands!r}.")
-    if not max_memory_mb >= MIN_MEMORY_MB:
+    is_number = isinstance(max_memory_mb, Real) and math.isfinite(max_memory_mb)
+    if not is_number or max_memory_mb < MIN_MEMORY_MB:
         raise ValueError(f"max_memory_mb must be {MIN_MEMORY_MB} or more, got {max_memory_mb!r}.")
+    if not (progress is None or callable(progress)):
+        raise TypeError(f"progress must be a function or None, got {progress!r:.60}.")
     codes = code_classes(
         fast.model_.classes, nodata=nodata_output, names=class_names, colours=colors
     )
     targets = _targets(output, outputs, scene, mask)
-    with open_scene(scene, band_dim=band_dim, nodata=nodata_input) as opened:
+    limits = limited_cache(max_memory_mb) if is_path(scene) or targets else nullcontext()
+    with limits, open_scene(scene, band_dim=band_dim, nodata=nodata_input) as opened:
         used = _match_bands(
             opened, fast, by_name=match_by_name, drop=bad_bands == "drop", scaled=scaled
         )
@@ -158,7 +163,7 @@ def predict_raster(
             if not is_lazy:
                 _check_seen(used, pixels)
             return _as_result(found, codes, fast.model_.classes, outputs)
-        with _open_mask(mask, used, nodata_input) as read_mask, _limited_cache(max_memory_mb):
+        with _open_mask(mask, used, nodata_input) as read_mask:
             places = block_places(
                 used, _block_pixels(classifier, used, outputs, max_memory_mb), TILE
             )
@@ -356,18 +361,19 @@ def _mask_array(mask: Any, like: "xarray.DataArray") -> "xarray.DataArray":
     """Return a mask as an array that is True where pixels are valid."""
     import xarray
 
-    is_file = isinstance(mask, str | os.PathLike)
-    if is_file:
-        import rioxarray
-
-        mask = rioxarray.open_rasterio(mask, masked=True)
+    if isinstance(mask, str | os.PathLike):
+        with open_scene(mask) as opened:
+            _check_place(opened, like)
+            values = _read_mask(opened, tuple(slice(0, size) for size in opened.shape))
+        own = ("y", "x") if {"y", "x"} <= set(like.dims) else like.dims[-2:]
+        mask = xarray.DataArray(values, dims=own)
     if isinstance(mask, xarray.DataArray):
         extra = [dim for dim in mask.dims if dim not in like.dims]
         mask = mask.squeeze([dim for dim in extra if mask.sizes[dim] == 1], drop=True)
         dims, shape = mask.dims, mask.shape
         data = mask.data
-        if not is_file:
-            _check_coordinates(mask, like)
+        _check_coordinates(mask, like)
+        _check_place(mask, like)
     else:
         data = np.asarray(mask)
         shape = data.shape
@@ -397,6 +403,46 @@ def _check_coordinates(mask: "xarray.DataArray", like: "xarray.DataArray") -> No
             )
 
 
+def _check_place(mask: Any, scene: Any) -> None:
+    """Raise if a mask of the scene's shape is in another projection or of another place.
+
+    A mask without either is taken by position.
+    """
+    if mask.shape[-2:] != scene.shape[-2:]:
+        return  # another message says that
+    (crs, place), (expected_crs, expected) = _place_of(mask), _place_of(scene)
+    remedy = "warp it to the grid of the scene, or give its values to take it by position."
+    if crs is not None and expected_crs is not None and crs != expected_crs:
+        raise ValueError(
+            f"mask must have the CRS of the scene, {expected_crs!s:.80}, got {crs!s:.80}: {remedy}"
+        )
+    if place is None or expected is None:
+        return
+    if not place.almost_equals(expected, 1e-6 * abs(expected.a)):
+        raise ValueError(
+            f"mask must have the transform of the scene, {tuple(expected)[:6]}, got "
+            f"{tuple(place)[:6]}: {remedy}"
+        )
+
+
+def _place_of(raster: Any) -> tuple[Any, Any]:
+    """Return the CRS and the transform of a scene or DataArray, None where it has none."""
+    if isinstance(raster, FileScene):
+        raster = raster.files[0]
+        crs, transform = raster.crs, raster.transform
+    elif hasattr(raster, "dims"):
+        import rioxarray  # noqa: F401 - adds the accessor `rio`
+        from rioxarray.exceptions import RioXarrayError
+
+        try:
+            crs, transform = raster.rio.crs, raster.rio.transform()
+        except RioXarrayError:  # its dimensions have other names
+            return None, None
+    else:
+        return None, None
+    return crs, None if transform.is_identity else transform
+
+
 @contextmanager
 def _open_mask(mask: Any, scene: Scene, nodata: Any) -> Iterator[Mask]:
     """Yield a function from a block to where it is valid: by a mask, and by that of the scene."""
@@ -406,7 +452,7 @@ def _open_mask(mask: Any, scene: Scene, nodata: Any) -> Iterator[Mask]:
             return
         if isinstance(mask, str | os.PathLike):
             opened: Any = stack.enter_context(open_scene(mask))
-        elif is_path(scene) or isinstance(scene, FileScene):
+        elif isinstance(scene, FileScene):
             opened = _upright_mask(mask)
         else:
             like = scene.bands[0].source
@@ -416,11 +462,12 @@ def _open_mask(mask: Any, scene: Scene, nodata: Any) -> Iterator[Mask]:
             raise ValueError(
                 f"mask must have the shape of the scene, {scene.shape!r}, got {opened.shape!r}."
             )
+        like = scene if isinstance(scene, FileScene) else scene.bands[0].source
+        _check_place(opened if isinstance(opened, Scene) else mask, like)
 
         def read(place: Place) -> NDArray[np.bool_]:
             if isinstance(opened, Scene):
-                block = opened.read(place)[0]
-                is_valid = ValidPixels(opened.bands[:1]).find([block]) & (block != 0)
+                is_valid = _read_mask(opened, place)
             else:
                 block = opened[place]
                 is_valid = (block != 0) & ~np.isnan(block)
@@ -428,6 +475,12 @@ def _open_mask(mask: Any, scene: Scene, nodata: Any) -> Iterator[Mask]:
             return is_valid if own is None else is_valid & own
 
         yield read
+
+
+def _read_mask(mask: Scene, place: Place) -> NDArray[np.bool_]:
+    """Return where the first band of a mask is neither zero nor nodata."""
+    block = mask.read(place)[0]
+    return ValidPixels(mask.bands[:1]).find([block]) & (block != 0)
 
 
 def _upright_mask(mask: Any) -> NDArray[Any]:
@@ -440,15 +493,6 @@ def _upright_mask(mask: Any) -> NDArray[Any]:
     while array.ndim > 2 and len(array) == 1:
         array = array[0]
     return array
-
-
-@contextmanager
-def _limited_cache(max_memory_mb: int) -> Iterator[None]:
-    """Limit GDAL's cache of blocks, which is 5 % of the computer's memory by default."""
-    import rasterio
-
-    with rasterio.Env(GDAL_CACHEMAX=int(CACHE_SHARE * max_memory_mb * 1e6)):
-        yield
 
 
 def _block_pixels(
@@ -540,8 +584,6 @@ def _write(
     blocks: Iterator[tuple[Place, list[NDArray[Any]]]],
 ) -> None:
     """Write the outputs by the block; none appears before the last block is written."""
-    from rasterio.windows import Window
-
     grid, tags = _grid_of(scene), _tags_of(fast, classifier.digest)
     with ExitStack() as renames, ExitStack() as stack:
         files = []
@@ -562,14 +604,9 @@ def _write(
                     )
                 )
             )
-        for (rows, columns), parts in blocks:
-            window = Window(
-                columns.start, rows.start, columns.stop - columns.start, rows.stop - rows.start
-            )
+        for place, parts in blocks:
             for file, part in zip(files, parts, strict=True):
-                file.write(
-                    np.moveaxis(part, -1, 0) if part.ndim == 3 else part[None], window=window
-                )
+                file.write(np.moveaxis(part, -1, 0) if part.ndim == 3 else part[None], place)
 
 
 def _upright(scene: ArrayScene) -> ArrayScene:
@@ -577,13 +614,17 @@ def _upright(scene: ArrayScene) -> ArrayScene:
     import rioxarray  # noqa: F401 - adds the accessor `rio`
 
     first = scene.bands[0].source
-    if first.ndim != 2:
+    dims = (first.rio.y_dim, first.rio.x_dim)
+    others = {dim: 0 for dim in first.dims if dim not in dims}
+    if any(first.sizes[dim] != 1 for dim in others):
         raise ValueError(
             f"a scene must have two dimensions and bands to be written, got {first.dims!r}: select "
             "one place along the others, or leave out output."
         )
-    dims = (first.rio.y_dim, first.rio.x_dim)
-    bands = tuple(replace(band, source=band.source.transpose(*dims)) for band in scene.bands)
+    bands = tuple(
+        replace(band, source=band.source.isel(others, drop=True).transpose(*dims))
+        for band in scene.bands
+    )
     return replace(scene, bands=bands, shape=bands[0].source.shape)
 
 

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
+from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 Place: TypeAlias = tuple[slice, ...]
 # Attributes in which xarray objects keep their nodata value, as in the CF conventions.
 FILL_ATTRIBUTES = ("_FillValue", "missing_value", "nodata")
+# Share of the memory for GDAL's cache of blocks.
+CACHE_SHARE = 0.125
 RASTER_EXTRA = (
     "rasters need the packages xarray, rioxarray and rasterio: pip install limes[raster]."
 )
@@ -85,7 +88,7 @@ class FileScene(Scene):
 
     def read(self, place: Place) -> list[NDArray[Any]]:
         """Return a block of each band, read from each file at once."""
-        window = _as_window(place)
+        window = as_window(place)
         found: list[Any] = [None] * len(self.bands)
         for number, file in enumerate(self.files):
             wanted = [k for k, band in enumerate(self.bands) if band.source[0] == number]
@@ -98,12 +101,14 @@ class FileScene(Scene):
 
     def read_mask(self, place: Place) -> NDArray[np.bool_] | None:
         """Return where the masks of the files, if they have any, are set."""
-        window = _as_window(place)
-        masks = [
-            self.files[band.source[0]].read(band.source[1], window=window) for band in self.masks
-        ]
-        if self.has_mask:
-            masks += [file.read_masks(1, window=window) for file in self.files]
+        window = as_window(place)
+        masks = []
+        for number, file in enumerate(self.files):
+            with naming_file(file.name):
+                own = [band.source[1] for band in self.masks if band.source[0] == number]
+                masks += [file.read(index, window=window) for index in own]
+                if self.has_mask:
+                    masks.append(file.read_masks(1, window=window))
         return np.logical_and.reduce([mask != 0 for mask in masks]) if masks else None
 
 
@@ -117,6 +122,17 @@ class ArrayScene(Scene):
 
         blocks = [band.source[place].data for band in self.bands]
         return [np.asarray(block) for block in compute(*blocks)]
+
+
+@contextmanager
+def limited_cache(max_memory_mb: float) -> Iterator[None]:
+    """Limit GDAL's cache of blocks, which is 5 % of the computer's memory by default."""
+    try:
+        import rasterio
+    except ImportError as error:
+        raise ImportError(RASTER_EXTRA) from error
+    with rasterio.Env(GDAL_CACHEMAX=int(CACHE_SHARE * max_memory_mb * 1e6)):
+        yield
 
 
 @contextmanager
@@ -346,11 +362,14 @@ def _with_nodata(scene: Scene, nodata: Any) -> Scene:
             )
         values = [nodata.get(band.name) for band in scene.bands]
     else:
-        values = list(nodata)
+        values = list(nodata) if isinstance(nodata, Sequence | np.ndarray) else [nodata]
         if len(values) != n_bands:
             raise ValueError(
                 f"nodata_input must have one value for each of {n_bands} bands, got {len(values)}."
             )
+    wrong = [value for value in values if not (value is None or isinstance(value, Real))]
+    if wrong:
+        raise TypeError(f"nodata_input must be numbers or None, got {wrong[0]!r:.60}.")
     given = [None if value is None else float(value) for value in values]
     pairs = zip(scene.bands, given, strict=True)
     return replace(scene, bands=tuple(replace(band, nodata=value) for band, value in pairs))
@@ -412,7 +431,7 @@ def split_shape(shape: Sequence[int], max_pixels: int) -> Iterator[Place]:
             yield (first, *others)
 
 
-def _as_window(place: Place) -> Any:
+def as_window(place: Place) -> Any:
     """Return a block as rasterio's window."""
     from rasterio.windows import Window
 
