@@ -55,6 +55,7 @@ lint: $(VENV)/.lint
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/python docs/extensions/check_docstrings.py
 
 # The site, into build/docs/html. It needs no network once its packages are installed.
 docs: $(VENV)/.docs

@@ -258,6 +258,15 @@ class BordersClassifier(ClassifierMixin, FastEstimator):
         -------
         BordersClassifier
             Itself.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import make_moons
+        >>> from sklearn.svm import SVC
+        >>> X, y = make_moons(200, noise=0.1, random_state=0)
+        >>> fast = BordersClassifier(SVC(gamma=2), n_borders=16).fit(X, y)
+        >>> fast.n_borders_
+        16
         """
         check_parameters(self)
         with unchanged_on_error(self):
@@ -282,6 +291,16 @@ class BordersClassifier(ClassifierMixin, FastEstimator):
             Two classes: positive for the second; its hyperbolic tangent is the difference in
             probability. More: the logarithm of each class's probability. With exact sums, the
             source's own decision function.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import make_moons
+        >>> from sklearn.svm import SVC
+        >>> import limes
+        >>> X, y = make_moons(200, noise=0.1, random_state=0)
+        >>> fast = limes.accelerate(SVC(gamma=2).fit(X, y), scheme="exact")
+        >>> bool((fast.decision_function([[0.0, 1.0], [1.0, -0.5]]) > 0)[1])
+        True
         """
         if (
             type(X) is not np.ndarray
@@ -308,6 +327,17 @@ class BordersClassifier(ClassifierMixin, FastEstimator):
         ndarray of shape (n_rows, n_classes)
             In the order of ``classes_``; the largest is that of the predicted class. With exact
             sums they are the source's, and an SVM's own labels and probabilities may disagree.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import make_moons
+        >>> from sklearn.svm import SVC
+        >>> import limes
+        >>> X, y = make_moons(200, noise=0.1, random_state=0)
+        >>> fast = limes.BordersClassifier(SVC(gamma=2), n_borders=16).fit(X, y)
+        >>> fast.predict_proba([[0.0, 1.0], [1.0, -0.5]]).round(1)
+        array([[1., 0.],
+               [0., 1.]])
         """
         if (
             type(X) is not np.ndarray
@@ -330,6 +360,16 @@ class BordersClassifier(ClassifierMixin, FastEstimator):
         -------
         ndarray of shape (n_rows,)
             One of ``classes_`` for each row; masked where a feature is masked.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import make_moons
+        >>> from sklearn.svm import SVC
+        >>> import limes
+        >>> X, y = make_moons(200, noise=0.1, random_state=0)
+        >>> fast = limes.accelerate(SVC(gamma=2).fit(X, y), scheme="exact")
+        >>> fast.predict([[0.0, 1.0], [1.0, -0.5]])
+        array([0, 1])
         """
         if type(X) is not np.ndarray and (other := self._predict_array("predict", X)) is not None:
             return other

@@ -135,6 +135,16 @@ class BordersOutlierDetector(OutlierMixin, FastEstimator):
         -------
         BordersOutlierDetector
             Itself.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import make_moons
+        >>> from sklearn.svm import OneClassSVM
+        >>> X, _ = make_moons(200, noise=0.1, random_state=0)
+        >>> one_class = OneClassSVM(nu=0.1, gamma=2)
+        >>> fast = BordersOutlierDetector(one_class).fit(X)
+        >>> fast.n_features_in_, fast.agreement_
+        (2, 1.0)
         """
         self._check_parameters()
         with unchanged_on_error(self):
@@ -157,6 +167,16 @@ class BordersOutlierDetector(OutlierMixin, FastEstimator):
         -------
         ndarray of shape (n_rows,)
             On the scale of the source's; the same with exact sums.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import make_moons
+        >>> from sklearn.svm import OneClassSVM
+        >>> X, _ = make_moons(200, noise=0.1, random_state=0)
+        >>> one_class = OneClassSVM(nu=0.1, gamma=2)
+        >>> fast = BordersOutlierDetector(one_class).fit(X)
+        >>> fast.decision_function([[0.0, 1.0], [5.0, 5.0]]) > 0
+        array([ True, False])
         """
         if (
             type(X) is not np.ndarray
@@ -178,6 +198,17 @@ class BordersOutlierDetector(OutlierMixin, FastEstimator):
         -------
         ndarray of shape (n_rows,)
             Scores.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import make_moons
+        >>> from sklearn.svm import OneClassSVM
+        >>> X, _ = make_moons(200, noise=0.1, random_state=0)
+        >>> one_class = OneClassSVM(nu=0.1, gamma=2)
+        >>> fast = BordersOutlierDetector(one_class).fit(X)
+        >>> scores = fast.score_samples([[0.0, 1.0], [5.0, 5.0]])
+        >>> bool((scores - fast.offset_ == fast.decision_function([[0.0, 1.0], [5.0, 5.0]])).all())
+        True
         """
         return self.decision_function(X) + self.offset_
 
@@ -193,6 +224,16 @@ class BordersOutlierDetector(OutlierMixin, FastEstimator):
         -------
         ndarray of shape (n_rows,)
             1 for inliers, -1 for outliers.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import make_moons
+        >>> from sklearn.svm import OneClassSVM
+        >>> X, _ = make_moons(200, noise=0.1, random_state=0)
+        >>> one_class = OneClassSVM(nu=0.1, gamma=2)
+        >>> fast = BordersOutlierDetector(one_class).fit(X)
+        >>> fast.predict([[0.0, 1.0], [5.0, 5.0]])
+        array([ 1, -1])
         """
         if type(X) is not np.ndarray and (other := self._predict_array("predict", X)) is not None:
             return other

@@ -94,6 +94,17 @@ class FastEstimator(MetaEstimatorMixin, BaseEstimator):
         -------
         Comparison
             Print it for a table.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import make_moons
+        >>> from sklearn.svm import SVC
+        >>> import limes
+        >>> X, y = make_moons(200, noise=0.1, random_state=0)
+        >>> fast = limes.accelerate(SVC(gamma=2).fit(X, y), scheme="exact")
+        >>> report = fast.report(X, y)
+        >>> report.agreement, report.source.name, report.fast.name
+        (1.0, 'SVC', 'exact sums')
         """
         check_is_fitted(self)
         rows = self._check_rows(X) if self.encoder_ is None else X
@@ -178,6 +189,17 @@ class FastEstimator(MetaEstimatorMixin, BaseEstimator):
         -------
         BordersClassifier or BordersOutlierDetector
             Fitted, without a source; its parameters are those in ``model.info``.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import make_moons
+        >>> from sklearn.svm import SVC
+        >>> import limes
+        >>> X, y = make_moons(200, noise=0.1, random_state=0)
+        >>> fast = limes.accelerate(SVC(gamma=2).fit(X, y), scheme="exact")
+        >>> again = limes.BordersClassifier.from_model(fast.model_)
+        >>> again.predict([[0.0, 1.0]])
+        array([0])
         """
         names = cls._get_param_names()
         stored = model.info.parameters.items()

@@ -51,6 +51,18 @@ def draw_borders(fast: BordersClassifier, X: ArrayLike, y: ArrayLike, ax: "Axes"
         Their labels.
     ax : matplotlib.axes.Axes
         Where to draw.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from sklearn.svm import SVC
+    >>> import limes
+    >>> X, y = make_moons(200, noise=0.1, random_state=0)
+    >>> fast = limes.accelerate(SVC(gamma=2).fit(X, y), scheme="exact")
+    >>> ax = new_figure().subplots()
+    >>> draw_borders(fast, X, y, ax)
+    >>> [text.get_text() for text in ax.get_legend().get_texts()][:2]
+    ['rows of class 0', 'rows of class 1']
     """
     X, y = np.asarray(X, dtype=np.float64), np.asarray(y)
     if X.ndim != 2 or X.shape[1] != 2:
@@ -83,6 +95,17 @@ def draw_plane(fast: BordersClassifier, X: Array, y: Labels, ax: "Axes") -> "Pla
     -------
     Plane
         That of two features, or of the first two principal components of more.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.svm import SVC
+    >>> import limes
+    >>> X, y = load_iris(return_X_y=True)
+    >>> fast = limes.accelerate(SVC().fit(X, y), scheme="exact")
+    >>> plane = draw_plane(fast, X, y, new_figure().subplots())
+    >>> plane.project(X).shape
+    (150, 2)
     """
     names = getattr(fast, "feature_names_in_", None)
     plane = find_plane(X, None if names is None else tuple(map(str, names)))
@@ -118,6 +141,17 @@ def draw_candidates(fast: BordersClassifier, ax: "Axes | None" = None) -> "Axes"
         The same. A candidate that never differed from the source is drawn at a tenth of its
         standard error; exact sums, which have none, at half the smallest disagreement of the
         others.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from sklearn.svm import SVC
+    >>> import limes
+    >>> X, y = make_moons(200, noise=0.1, random_state=0)
+    >>> fast = limes.accelerate(SVC(gamma=2).fit(X, y), scheme="exact")
+    >>> ax = draw_candidates(fast, new_figure().subplots())
+    >>> ax.get_ylabel()
+    'disagreement on held-out rows'
     """
     candidates = sorted(fast.candidates_, key=lambda candidate: candidate.cost)
     if not candidates:

@@ -268,8 +268,17 @@ class RocCurves:
 
         Returns
         -------
-        false_positives, true_positives : ndarray of shape (ROC_SHARES,)
+        false_positives : ndarray of shape (ROC_SHARES,)
+            From 0 to 1.
+        true_positives : ndarray of shape (ROC_SHARES,)
             Means over the classes with a curve, of which there must be one.
+
+        Examples
+        --------
+        >>> curves = RocCurves(np.array([[0, 1, 3]]), np.array([[4, 0, 0]]))
+        >>> false_positives, true_positives = curves.mean_curve()
+        >>> true_positives[0].item()
+        1.0
         """
         shares = np.linspace(0, 1, ROC_SHARES)
         curves = []
@@ -317,6 +326,13 @@ class RocCounter:
             Column of the true class; -1 for a class that the model lacks.
         probabilities : ndarray of shape (n_rows, n_classes)
             Probability of each class.
+
+        Examples
+        --------
+        >>> counter = RocCounter(2)
+        >>> counter.add(np.array([0, 1]), np.array([[0.9, 0.1], [0.2, 0.8]]))
+        >>> counter.curves().areas
+        array([1., 1.])
         """
         for column, share in enumerate(probabilities.T.astype(np.float64)):
             with np.errstate(divide="ignore"):
@@ -334,6 +350,11 @@ class RocCounter:
         -------
         RocCurves
             One for each class.
+
+        Examples
+        --------
+        >>> RocCounter(2).curves().area is None  # no rows, no curve
+        True
         """
         return RocCurves(self._positives.copy(), self._all - self._positives)
 

@@ -53,6 +53,14 @@ class GaussianKernelClassifier(ClassifierMixin, BaseEstimator):
         -------
         Self
             The fitted classifier.
+
+        Examples
+        --------
+        >>> import limes
+        >>> X, y = [[0], [1], [9], [10]], ["a", "a", "b", "b"]
+        >>> model = limes.KernelDensityClassifier(bandwidth=2).fit(X, y)
+        >>> model.classes_.tolist()
+        ['a', 'b']
         """
         rows, labels = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(labels)
@@ -76,6 +84,14 @@ class GaussianKernelClassifier(ClassifierMixin, BaseEstimator):
         -------
         ndarray of shape (n_rows, n_classes)
             One column for each of ``classes_``.
+
+        Examples
+        --------
+        >>> import limes
+        >>> X, y = [[0], [1], [9], [10]], ["a", "a", "b", "b"]
+        >>> model = limes.KernelDensityClassifier(bandwidth=2).fit(X, y)
+        >>> model.predict_proba([[5]])
+        array([[0.5, 0.5]])
         """
         placed = self._place(X)
         probabilities = np.empty((len(placed), len(self.classes_)))
@@ -95,6 +111,14 @@ class GaussianKernelClassifier(ClassifierMixin, BaseEstimator):
         -------
         ndarray of shape (n_rows,)
             The most probable of ``classes_`` for each row.
+
+        Examples
+        --------
+        >>> import limes
+        >>> X, y = [[0], [1], [9], [10]], ["a", "a", "b", "b"]
+        >>> model = limes.KernelDensityClassifier(bandwidth=2).fit(X, y)
+        >>> model.predict([[3], [8]]).tolist()
+        ['a', 'b']
         """
         probabilities = self.predict_proba(X)
         return self.classes_[np.argmax(probabilities, axis=1)]
@@ -111,6 +135,14 @@ class GaussianKernelClassifier(ClassifierMixin, BaseEstimator):
         -------
         ndarray of shape (n_rows, n_classes, n_features)
             Derivatives by each feature.
+
+        Examples
+        --------
+        >>> import limes
+        >>> X, y = [[0], [1], [9], [10]], ["a", "a", "b", "b"]
+        >>> model = limes.KernelDensityClassifier(bandwidth=2).fit(X, y)
+        >>> model.proba_gradient([[5]]).shape  # rows, classes, features
+        (1, 2, 1)
         """
         placed = self._place(X)
         gradients = np.empty((len(placed), len(self.classes_), placed.shape[1]))

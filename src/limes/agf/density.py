@@ -32,6 +32,14 @@ class LocalDensity(DensityMixin, BaseEstimator):
         -------
         Self
             The fitted density.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import limes
+        >>> model = limes.NeighborsDensity(n_neighbors=2).fit([[0.0], [1.0], [2.0], [3.0]])
+        >>> model.n_features_in_
+        1
         """
         self._training = TrainingRows.from_rows(validate_data(self, X, dtype=np.float64))
         self._choose_parameters()
@@ -49,6 +57,14 @@ class LocalDensity(DensityMixin, BaseEstimator):
         -------
         ndarray of shape (n_rows,)
             Log densities, infinite where the training rows that determine one coincide with a row.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import limes
+        >>> model = limes.NeighborsDensity(n_neighbors=2).fit([[0.0], [1.0], [2.0], [3.0]])
+        >>> np.exp(model.score_samples([[0.5]])).round(3)
+        array([0.5])
         """
         check_is_fitted(self)
         rows = validate_data(self, X, dtype=np.float64, reset=False)
@@ -70,6 +86,14 @@ class LocalDensity(DensityMixin, BaseEstimator):
         -------
         float
             The log likelihood.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import limes
+        >>> model = limes.NeighborsDensity(n_neighbors=2).fit([[0.0], [1.0], [2.0], [3.0]])
+        >>> bool(model.score([[0.5], [1.5]]) == model.score_samples([[0.5], [1.5]]).sum())
+        True
         """
         return float(np.sum(self.score_samples(X)))
 

@@ -69,6 +69,14 @@ class AGFRegressor(RegressorMixin, BaseEstimator):
         -------
         Self
             The fitted regressor.
+
+        Examples
+        --------
+        >>> import limes
+        >>> X = [[i / 10] for i in range(50)]
+        >>> model = limes.AGFRegressor(total_weight=3).fit(X, [2 * row[0] for row in X])
+        >>> model.n_features_in_
+        1
         """
         rows, values = validate_data(
             self, X, y, dtype=np.float64, y_numeric=True, multi_output=True
@@ -97,6 +105,14 @@ class AGFRegressor(RegressorMixin, BaseEstimator):
         -------
         ndarray of shape (n_rows,) or (n_rows, n_targets)
             Weighted means of the training targets.
+
+        Examples
+        --------
+        >>> import limes
+        >>> X = [[i / 10] for i in range(50)]
+        >>> model = limes.AGFRegressor(total_weight=3).fit(X, [2 * row[0] for row in X])
+        >>> model.predict([[2.0]]).round(1)
+        array([4.])
         """
         check_is_fitted(self)
         placed = self._training.place(validate_data(self, X, dtype=np.float64, reset=False))

@@ -99,6 +99,13 @@ class Settings:
         Border points for each pair of classes: the paper's n_b.
     printed : dict
         The paper's value where it is a misprint, by the name of the field.
+
+    Examples
+    --------
+    >>> from limes.datasets import parameters
+    >>> sat = parameters("sat")
+    >>> sat.C, sat.gamma
+    (50.0, 0.1)
     """
 
     n_trials: int

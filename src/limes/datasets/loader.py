@@ -32,10 +32,12 @@ class Dataset:
     ----------
     name : str
         Name in the paper.
-    X_train, X_test : ndarray of shape (n_rows, n_features)
+    X_train : ndarray of shape (n_rows, n_features)
         Rows as published: not standardised.
-    y_train, y_test : ndarray of shape (n_rows,)
+    y_train : ndarray of shape (n_rows,)
         Class indices, from 0.
+    X_test, y_test : ndarray
+        The same of test rows.
     classes : ndarray of shape (n_classes,)
         All class indices.
     kind : str
@@ -44,6 +46,16 @@ class Dataset:
         Where the data were published, under which licence, and remarks.
     is_partial : bool
         Whether only a part of the published rows is available: scores are not the paper's.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rows, labels = np.zeros((2, 3)), np.array([0, 1])
+    >>> data = Dataset(
+    ...     "mine", rows, labels, rows, labels, labels, "float", "", "", "", is_partial=False
+    ... )
+    >>> data.X_train.shape, data.classes.tolist()
+    ((2, 3), [0, 1])
     """
 
     name: str
@@ -60,7 +72,33 @@ class Dataset:
 
 
 class Listing(NamedTuple):
-    """One row of the list of datasets; ``n_test`` is 0 if no split is published."""
+    """One row of the list of datasets.
+
+    Parameters
+    ----------
+    name : str
+        Name in the paper.
+    n_train, n_test : int
+        Rows; ``n_test`` is 0 if no split is published.
+    n_features, n_classes : int
+        Features and classes.
+    kind : str
+        Type of the features.
+    source, licence, note : str
+        Where the data were published, under which licence, and remarks.
+    is_present : bool
+        Whether the files are on this computer.
+    is_partial : bool
+        Whether only a part of the published rows is available.
+    path : Path or None
+        The folder of the files; None where there are none.
+
+    Examples
+    --------
+    >>> from limes.datasets import list_datasets
+    >>> next(listing.n_classes for listing in list_datasets() if listing.name == "sat")
+    6
+    """
 
     name: str
     n_train: int

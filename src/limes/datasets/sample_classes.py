@@ -133,6 +133,11 @@ class SampleClassesClassifier:
         -------
         ndarray of shape (n_rows, 2)
             Class 1, then class 2.
+
+        Examples
+        --------
+        >>> SampleClassesClassifier().predict_proba([[0.4, 0.5]]).sum().round(6).item()
+        1.0
         """
         values, _ = _log_densities(_check_rows(X))
         odds = _log_odds(values)
@@ -150,6 +155,11 @@ class SampleClassesClassifier:
         -------
         ndarray of shape (n_rows, 2, 2)
             By row, class and feature.
+
+        Examples
+        --------
+        >>> SampleClassesClassifier().proba_gradient([[0.4, 0.5]]).shape
+        (1, 2, 2)
         """
         values, slopes = _log_densities(_check_rows(X))
         odds = _log_odds(values)
@@ -169,6 +179,11 @@ class SampleClassesClassifier:
         -------
         ndarray of shape (n_rows,)
             1 or 2.
+
+        Examples
+        --------
+        >>> SampleClassesClassifier().predict([[0.4, 0.5], [0.7, 0.8]]).tolist()
+        [1, 2]
         """
         probabilities = self.predict_proba(X)
         return self.classes_[probabilities.argmax(axis=1)]

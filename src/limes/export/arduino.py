@@ -9,8 +9,6 @@ import limes
 from limes.export.c_header import CHeader
 from limes.model.packed import LABEL_BYTES
 
-__all__ = ["write_arduino"]
-
 PROPERTIES = """name={name}
 version=1.0.0
 author=limes

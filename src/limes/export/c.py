@@ -182,6 +182,16 @@ def constant_bytes(fast: FastEstimator, *, dtype: str | None = None, fallback: b
     -------
     int
         Bytes.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from sklearn.svm import SVC
+    >>> import limes
+    >>> X, y = make_moons(200, noise=0.1, random_state=0)
+    >>> fast = limes.BordersClassifier(SVC(gamma=2), n_borders=16).fit(X, y)
+    >>> constant_bytes(fast) > constant_bytes(fast, dtype="int8")
+    True
     """
     scheme = scheme_to_export(fast, fallback=fallback)
     if dtype in DTYPES:

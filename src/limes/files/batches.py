@@ -33,6 +33,12 @@ class Batch:
         Labels, as text if the file is text; None if the file has none.
     table : object, default=None
         All columns as a record batch, if they were requested.
+
+    Examples
+    --------
+    >>> batch = Batch(np.zeros((3, 2)), np.array(["a", "b", "a"]))
+    >>> batch.n_rows
+    3
     """
 
     X: Any
@@ -72,6 +78,13 @@ class LabelCollector:
         ----------
         y : ndarray of shape (n_rows,), or None
             Labels, as numbers or text; None adds nothing.
+
+        Examples
+        --------
+        >>> labels = LabelCollector()
+        >>> labels.add(np.array([2.0, 1.0]))
+        >>> labels.join()
+        array([2, 1])
         """
         if y is None:
             return
@@ -88,6 +101,11 @@ class LabelCollector:
         -------
         ndarray of shape (n_rows,), or None
             As ``join_labels`` returns it; None if no batch had labels.
+
+        Examples
+        --------
+        >>> LabelCollector().join() is None
+        True
         """
         if not self._parts:
             return None

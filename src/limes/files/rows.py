@@ -58,6 +58,15 @@ class RowOptions:
         Whether the first line of CSV has names.
     keep : bool, default=False
         Whether batches have all columns of a table.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "rows.svm")
+    >>> _ = path.write_text(f"1 1:0.5 2:3{os.linesep}2 1:0.7")
+    >>> rows, labels, _ = read_rows(path, RowOptions(n_features=4))
+    >>> rows.shape
+    (2, 4)
     """
 
     format: str | None = None
@@ -90,6 +99,15 @@ class RowFile:
         Number of rows; None if it is not known before all rows are read.
     batches : iterator of Batch
         The rows; they can be read once.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "rows.svm")
+    >>> _ = path.write_text(f"1 1:0.5 2:3{os.linesep}2 1:0.7")
+    >>> with open_rows(path) as rows:
+    ...     print(rows.format, sum(batch.n_rows for batch in rows))
+    libsvm 2
     """
 
     path: Path
@@ -139,6 +157,15 @@ def open_rows(path: str | os.PathLike[str], options: RowOptions | None = None) -
     ------
     RowFile
         Iterate over it for the batches.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "rows.svm")
+    >>> _ = path.write_text(f"1 1:0.5 2:3{os.linesep}2 1:0.7")
+    >>> with open_rows(path) as rows:
+    ...     print([label for batch in rows for label in batch.y.tolist()])
+    [1.0, 2.0]
     """
     options = options or RowOptions()
     path = Path(path)

@@ -109,7 +109,25 @@ def recognise_file(path: Path) -> Content | None:
 
 
 def find_input_format(path: Path, kind: str | None = None) -> str:
-    """Return the format of a file of rows: as the user says, else by content, else by ending."""
+    """Return the format of a file of rows: as the user says, else by content, else by ending.
+
+    Parameters
+    ----------
+    path : Path
+        File of rows; ``-`` is standard input.
+    kind : str, default=None
+        One of ``FORMATS``, as the user says; None to find it out.
+
+    Returns
+    -------
+    str
+        One of ``FORMATS``.
+
+    Examples
+    --------
+    >>> find_input_format(Path("rows.csv.gz"))
+    'csv'
+    """
     if kind is None and str(path) != "-" and path.is_file() and not compression_of(path):
         content = recognise_file(path)
         if content is not None and content.name in FORMATS:

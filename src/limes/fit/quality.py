@@ -36,6 +36,13 @@ class QualityWarning(UserWarning):
     the model's file. Turn it into an error with
     ``warnings.simplefilter("error", limes.QualityWarning)``: a classifier that is being fitted then
     stays as it was.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import limes
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("error", limes.QualityWarning)  # in production
     """
 
 

@@ -31,6 +31,21 @@ def read_onnx_model(path: str | os.PathLike[str]) -> Any:
     -------
     LibsvmClassifier or Pipeline
         The fitted classifier, after its scaling if the file has one.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile, warnings
+    >>> from skl2onnx import to_onnx
+    >>> from sklearn.datasets import make_moons
+    >>> from sklearn.svm import SVC
+    >>> X, y = make_moons(100, noise=0.1, random_state=0)
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "moons.onnx")
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")  # skl2onnx reads an attribute that will be removed
+    ...     graph = to_onnx(SVC().fit(X, y), X[:1])
+    >>> _ = path.write_bytes(graph.SerializeToString())
+    >>> read_onnx_model(path).predict([[0.0, 1.0], [1.0, -0.5]])
+    array([0, 1])
     """
     name = os.fspath(path)
     graph = _load(path, name)

@@ -32,6 +32,18 @@ def read_skops_model(path: str | os.PathLike[str]) -> Any:
     -------
     estimator
         The classifier.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import skops.io
+    >>> from sklearn.datasets import make_moons
+    >>> from sklearn.svm import SVC
+    >>> X, y = make_moons(100, noise=0.1, random_state=0)
+    >>> path = tempfile.mkdtemp() + "/moons.skops"
+    >>> skops.io.dump(SVC().fit(X, y), path)
+    >>> read_skops_model(path).predict([[0.0, 1.0], [1.0, -0.5]])
+    array([0, 1])
     """
     try:
         from skops.io import get_untrusted_types, load

@@ -111,6 +111,16 @@ def render(fast: Any, comparison: Comparison, X: Any, y: Labels, *, title: str) 
     -------
     str
         HTML.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from sklearn.svm import SVC
+    >>> import limes
+    >>> X, y = make_moons(200, noise=0.1, random_state=0)
+    >>> fast = limes.accelerate(SVC(gamma=2).fit(X, y), scheme="exact")
+    >>> render(fast, fast.report(X, y), X, y, title="Moons").splitlines()[0]
+    '<!doctype html>'
     """
     sections = [
         _cards(comparison),

@@ -99,6 +99,14 @@ class LibsvmClassifier(ClassifierMixin, BaseEstimator):
         -------
         LibsvmClassifier
             The same object.
+
+        Examples
+        --------
+        >>> from limes.model.svm import Kernel
+        >>> svm = TrainedSvm(Kernel("linear"), [[0.0], [2.0]], [[0.5, -0.5]], [1.0], [1, 1])
+        >>> model = LibsvmClassifier(svm, np.array([7, 3]))
+        >>> model.fit(None) is model
+        True
         """
         return self
 
@@ -126,6 +134,14 @@ class LibsvmClassifier(ClassifierMixin, BaseEstimator):
             Two classes: positive for ``classes_[1]``. More: the votes of each of ``classes_``,
             plus its summed decision values mapped into (-1/3, 1/3) to order equal votes
             (``predict`` takes the first in ``labels`` instead).
+
+        Examples
+        --------
+        >>> from limes.model.svm import Kernel
+        >>> svm = TrainedSvm(Kernel("linear"), [[0.0], [2.0]], [[0.5, -0.5]], [1.0], [1, 1])
+        >>> model = LibsvmClassifier(svm, np.array([7, 3]))
+        >>> model.decision_function([[0.0], [2.0]])
+        array([ 1., -1.])
         """
         values = self._pair_decisions(X)
         if self.svm.n_classes == 2:
@@ -162,6 +178,14 @@ class LibsvmClassifier(ClassifierMixin, BaseEstimator):
         -------
         ndarray of shape (n_rows,)
             Labels; for equal votes the first in ``labels``.
+
+        Examples
+        --------
+        >>> from limes.model.svm import Kernel
+        >>> svm = TrainedSvm(Kernel("linear"), [[0.0], [2.0]], [[0.5, -0.5]], [1.0], [1, 1])
+        >>> model = LibsvmClassifier(svm, np.array([7, 3]))
+        >>> model.predict([[0.0], [2.0]])
+        array([7, 3])
         """
         return self.labels[count_votes_like_libsvm(self._pair_decisions(X)).argmax(axis=1)]
 

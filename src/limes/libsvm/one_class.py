@@ -61,6 +61,14 @@ class LibsvmOneClass(OutlierMixin, BaseEstimator):
         -------
         LibsvmOneClass
             The same object.
+
+        Examples
+        --------
+        >>> from limes.model.svm import Kernel
+        >>> svm = TrainedSvm(Kernel("rbf", 1.0), [[0.0]], [[-1.0]], [0.5], [0, 1])
+        >>> model = LibsvmOneClass(svm)
+        >>> model.fit(None) is model
+        True
         """
         return self
 
@@ -76,6 +84,14 @@ class LibsvmOneClass(OutlierMixin, BaseEstimator):
         -------
         ndarray of shape (n_rows,)
             The values of ``svm-predict``.
+
+        Examples
+        --------
+        >>> from limes.model.svm import Kernel
+        >>> svm = TrainedSvm(Kernel("rbf", 1.0), [[0.0]], [[-1.0]], [0.5], [0, 1])
+        >>> model = LibsvmOneClass(svm)
+        >>> model.decision_function([[0.0], [2.0]]) > 0
+        array([ True, False])
         """
         rows = validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64)
         return self.svm.decision(to_dense(rows), 0, 1)
@@ -92,6 +108,14 @@ class LibsvmOneClass(OutlierMixin, BaseEstimator):
         -------
         ndarray of shape (n_rows,)
             ``decision_function`` plus ``offset_``.
+
+        Examples
+        --------
+        >>> from limes.model.svm import Kernel
+        >>> svm = TrainedSvm(Kernel("rbf", 1.0), [[0.0]], [[-1.0]], [0.5], [0, 1])
+        >>> model = LibsvmOneClass(svm)
+        >>> model.score_samples([[0.0], [2.0]]).round(3)
+        array([1.   , 0.018])
         """
         return self.decision_function(X) + self.offset_
 
@@ -107,6 +131,14 @@ class LibsvmOneClass(OutlierMixin, BaseEstimator):
         -------
         ndarray of shape (n_rows,)
             1 for inliers, -1 for outliers.
+
+        Examples
+        --------
+        >>> from limes.model.svm import Kernel
+        >>> svm = TrainedSvm(Kernel("rbf", 1.0), [[0.0]], [[-1.0]], [0.5], [0, 1])
+        >>> model = LibsvmOneClass(svm)
+        >>> model.predict([[0.0], [2.0]])
+        array([ 1, -1])
         """
         return np.where(self.decision_function(X) > 0, 1, -1)
 

@@ -81,6 +81,12 @@ class BorderMap:
         -------
         BorderMap
             With one output: ``normal . (row - point)``.
+
+        Examples
+        --------
+        >>> line = BorderMap.from_borders(points=[[0.0, 1.0]], normals=[[0.0, 2.0]])
+        >>> line.decide([[5.0, 2.0], [5.0, 0.0]]).ravel().tolist()
+        [2.0, -2.0]
         """
         points = np.asarray(points, dtype=np.float64)
         normals = np.asarray(normals, dtype=np.float64)
@@ -99,12 +105,51 @@ class BorderMap:
     def constant(
         cls, point: Array, value: float, preprocessing: AffineMap | None = None
     ) -> "BorderMap":
-        """Build the map of a border without rows on both sides: one value everywhere."""
+        """Build the map of a border without rows on both sides: one value everywhere.
+
+        Parameters
+        ----------
+        point : ndarray of shape (n_features,)
+            Any point; all rows have it as the nearest.
+        value : float
+            The value everywhere.
+        preprocessing : AffineMap, default=None
+            The space that the point is in; None for raw rows.
+
+        Returns
+        -------
+        BorderMap
+            With one output.
+
+        Examples
+        --------
+        >>> everywhere = BorderMap.constant(np.array([0.0, 0.0]), -1.5)
+        >>> everywhere.decide([[5.0, 2.0]]).item(), everywhere.is_constant
+        (-1.5, True)
+        """
         n_features = preprocessing.n_features if preprocessing is not None else len(point)
         return cls(point[None], np.zeros((1, 1, n_features)), np.array([[value]]), preprocessing)
 
     def with_preprocessing(self, preprocessing: AffineMap | None) -> "BorderMap":
-        """Return the map of raw rows that a linear step turns into rows of this one."""
+        """Return the map of raw rows that a linear step turns into rows of this one.
+
+        Parameters
+        ----------
+        preprocessing : AffineMap or None
+            From raw rows to rows of this map; None changes nothing.
+
+        Returns
+        -------
+        BorderMap
+            It has the same values, of rows before the step.
+
+        Examples
+        --------
+        >>> line = BorderMap.from_borders(points=[[0.0, 1.0]], normals=[[0.0, 2.0]])
+        >>> raw = line.with_preprocessing(AffineMap.identity(2))
+        >>> bool((raw.decide([[5.0, 2.0]]) == line.decide([[5.0, 2.0]])).all())
+        True
+        """
         if preprocessing is None:
             return self
         slopes = preprocessing.pull_back(self.slopes)
@@ -116,7 +161,24 @@ class BorderMap:
         return BorderMap(self.points, slopes, offsets, search, self.blend, curve)
 
     def scaled(self, factor: float) -> "BorderMap":
-        """Return the map whose values are a multiple of these, by a factor above zero."""
+        """Return the map whose values are a multiple of these, by a factor above zero.
+
+        Parameters
+        ----------
+        factor : float
+            Above zero.
+
+        Returns
+        -------
+        BorderMap
+            With the same borders.
+
+        Examples
+        --------
+        >>> line = BorderMap.from_borders(points=[[0.0, 1.0]], normals=[[0.0, 2.0]])
+        >>> line.scaled(3.0).decide([[5.0, 2.0]]).item()
+        6.0
+        """
         return replace(
             self,
             slopes=factor * self.slopes,
@@ -164,6 +226,12 @@ class BorderMap:
         -------
         ndarray of shape (n_rows,)
             Row numbers of ``points``.
+
+        Examples
+        --------
+        >>> ends = BorderMap.from_borders(points=[[0.0], [4.0]], normals=[[1.0], [-1.0]])
+        >>> ends.nearest([[1.0], [3.0], [2.0]]).tolist()
+        [0, 1, 0]
         """
         return self.compiled.nearest(_as_rows(X), n_threads=thread_count(n_jobs))
 
@@ -181,6 +249,12 @@ class BorderMap:
         -------
         ndarray of shape (n_rows, n_outputs)
             Values.
+
+        Examples
+        --------
+        >>> ends = BorderMap.from_borders(points=[[0.0], [4.0]], normals=[[1.0], [-1.0]])
+        >>> ends.decide([[1.0], [5.0]]).ravel().tolist()
+        [1.0, -1.0]
         """
         rows, n_threads = _as_rows(X), thread_count(n_jobs)
         return self.compiled.decide(rows, n_threads=n_threads)

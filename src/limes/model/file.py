@@ -87,6 +87,19 @@ def save_model(model: Model, path: str | os.PathLike[str], *, fallback: bool = T
     fallback : bool, default=True
         Whether to write the exact sums that a map falls back to, which hold training rows; without
         them the map decides every row.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from limes.model import BorderMap, Model, PairwiseScheme, load_model, save_model
+    >>> line = BorderMap.from_borders(points=[[0.0, 1.0]], normals=[[0.0, 2.0]])
+    >>> model = Model(PairwiseScheme((line,), 2), np.array(["low", "high"]), 2)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_model(model, f"{folder}/line.limes")
+    ...     again = load_model(f"{folder}/line.limes")
+    >>> again.classes.tolist()
+    ['low', 'high']
     """
     if isinstance(model.scheme, FallbackScheme) and not fallback:
         model = replace(model, scheme=model.scheme.without_fallback())
@@ -115,6 +128,19 @@ def load_model(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> M
     -------
     Model
         It predicts every row as the one that was saved, bit for bit.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from limes.model import BorderMap, Model, PairwiseScheme, load_model, save_model
+    >>> line = BorderMap.from_borders(points=[[0.0, 1.0]], normals=[[0.0, 2.0]])
+    >>> model = Model(PairwiseScheme((line,), 2), np.array(["low", "high"]), 2)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_model(model, f"{folder}/line.limes")
+    ...     again = load_model(f"{folder}/line.limes")
+    >>> again.predict([[5.0, 0.0], [5.0, 2.0]]).tolist()
+    ['low', 'high']
     """
     return decode_model(read_container(path, max_bytes=max_bytes, versions=(1, VERSION)))
 

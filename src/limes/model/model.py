@@ -62,6 +62,12 @@ class Candidate:
         Of an outlier detector: smallest rank correlation of its scores with the source's.
     skill_loss_error : float, default=nan
         Standard error of the loss.
+
+    Examples
+    --------
+    >>> best = Candidate("shared", 64, 7, 1200, 0.99, 0.002, is_selected=True)
+    >>> best.n_borders, best.cost, best.fallback_share
+    (64, 1200, 0.0)
     """
 
     scheme: str
@@ -159,6 +165,11 @@ class FitInfo:
         The rows that the agreement, also that of the candidates, was measured on, in words.
     warnings : list of str
         What the fit warned of, one sentence each.
+
+    Examples
+    --------
+    >>> FitInfo(agreement=0.99, fit_seconds=1.5).agreement
+    0.99
     """
 
     agreement: float = math.nan
@@ -180,6 +191,11 @@ class FitInfo:
         -------
         str
             Empty where it is not known.
+
+        Examples
+        --------
+        >>> FitInfo(agreement=0.99, agreement_error=0.002).agreement_sentence()
+        'Agreement at the fit: 99.00% ± 0.20% of held-out rows like those given.'
         """
         if not math.isfinite(self.agreement):
             return ""
@@ -196,6 +212,11 @@ class FitInfo:
         -------
         FitInfo
             With nan for agreements, and no candidate selected.
+
+        Examples
+        --------
+        >>> FitInfo(agreement=0.99, fit_seconds=1.5).without_agreement().agreement
+        nan
         """
         candidates = [replace(candidate, is_selected=False) for candidate in self.candidates]
         return replace(
@@ -267,6 +288,14 @@ class Model:
             probability. More: the logarithm of each class's probability. An exact scheme has the
             decision function of its source instead, for pairs of classes where that has such.
             An outlier detector has values on the scale of its source, above 0 for inliers.
+
+        Examples
+        --------
+        >>> from limes.model import BorderMap, PairwiseScheme
+        >>> line = BorderMap.from_borders(points=[[0.0, 1.0]], normals=[[0.0, 2.0]])
+        >>> model = Model(PairwiseScheme((line,), 2), np.array(["low", "high"]), 2)
+        >>> model.decision_function([[5.0, 0.0], [5.0, 2.0]])
+        array([-2.,  2.])
         """
         if is_masked(X):
             return on_valid_rows(partial(self.decision_function, n_jobs=n_jobs), X)
@@ -290,6 +319,15 @@ class Model:
             In the order of ``classes``; the largest is that of the predicted class. An exact
             scheme has the probabilities of its source, where it has any; they need not agree with
             the labels, since those of an SVM do not.
+
+        Examples
+        --------
+        >>> from limes.model import BorderMap, PairwiseScheme
+        >>> line = BorderMap.from_borders(points=[[0.0, 1.0]], normals=[[0.0, 2.0]])
+        >>> model = Model(PairwiseScheme((line,), 2), np.array(["low", "high"]), 2)
+        >>> model.predict_proba([[5.0, 0.0], [5.0, 2.0]]).round(2)
+        array([[0.98, 0.02],
+               [0.02, 0.98]])
         """
         if not self.has_probabilities:
             raise AttributeError(NO_PROBABILITIES)
@@ -323,6 +361,14 @@ class Model:
         -------
         ndarray of shape (n_rows,)
             One of ``classes`` for each row.
+
+        Examples
+        --------
+        >>> from limes.model import BorderMap, PairwiseScheme
+        >>> line = BorderMap.from_borders(points=[[0.0, 1.0]], normals=[[0.0, 2.0]])
+        >>> model = Model(PairwiseScheme((line,), 2), np.array(["low", "high"]), 2)
+        >>> model.predict([[5.0, 0.0], [5.0, 2.0]]).tolist()
+        ['low', 'high']
         """
         if is_masked(X):
             return on_valid_rows(partial(self.predict, n_jobs=n_jobs), X)
@@ -339,6 +385,15 @@ class Model:
         -------
         callable
             From a row to its label, from a two-dimensional array to a list of labels.
+
+        Examples
+        --------
+        >>> from limes.model import BorderMap, PairwiseScheme
+        >>> line = BorderMap.from_borders(points=[[0.0, 1.0]], normals=[[0.0, 2.0]])
+        >>> model = Model(PairwiseScheme((line,), 2), np.array(["low", "high"]), 2)
+        >>> predict_one = model.predictor()
+        >>> predict_one([5.0, 2.0])
+        'high'
         """
         return self.scheme.predictor(self.classes.tolist())
 

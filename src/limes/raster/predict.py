@@ -118,6 +118,19 @@ def predict_raster(
         Dataset with ``label``, ``probability`` (class, y, x) and ``confidence``. Classes that are
         whole numbers keep their values; text is coded 1 to k, with the attributes ``flag_values``
         and ``flag_meanings`` of the CF conventions.
+
+    Examples
+    --------
+    >>> import xarray as xr
+    >>> from sklearn.svm import SVC
+    >>> import limes
+    >>> rng = np.random.default_rng(0)
+    >>> pixels = rng.uniform(1, 100, size=(300, 2)).astype("uint8")
+    >>> svc = SVC(gamma=1e-3).fit(pixels, 1 + (pixels[:, 0] > pixels[:, 1]))
+    >>> fast = limes.accelerate(svc, scheme="exact")
+    >>> scene = xr.DataArray([[[10, 0]], [[90, 0]]], dims=("band", "y", "x"))
+    >>> limes.predict_raster(fast, scene.astype("uint8"), nodata_input=0).values
+    array([[1, 0]], dtype=uint8)
     """
     if not hasattr(fast, "model_"):
         raise TypeError(

@@ -25,18 +25,98 @@ class Source(ABC):
 
     The decision value is half a logit: its hyperbolic tangent is the difference in conditional
     probability (the paper's r) between the two sides.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from limes.sources import SourceContext, as_source
+    >>> X, y = np.array([[0.0], [1.0], [3.0], [4.0]]), np.array([0, 0, 1, 1])
+    >>> context = SourceContext(X, y, by_probability=False, rng=np.random.default_rng(0))
+    >>> source = as_source(LogisticRegression().fit(X, y), context)
+    >>> border = source.pair_border(0, 1)
+    >>> border.decision(X) > 0
+    array([False, False,  True,  True])
     """
 
     @abstractmethod
     def decision(self, X: Array) -> Array:
-        """Return the decision value of each row: (n_rows,)."""
+        """Return the decision value of each row: (n_rows,).
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_rows, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            Positive on the side of the second class.
+
+        Examples
+        --------
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> from limes.sources import SourceContext, as_source
+        >>> X, y = np.array([[0.0], [1.0], [3.0], [4.0]]), np.array([0, 0, 1, 1])
+        >>> context = SourceContext(X, y, by_probability=False, rng=np.random.default_rng(0))
+        >>> source = as_source(LogisticRegression().fit(X, y), context)
+        >>> border = source.pair_border(0, 1)
+        >>> abs(border.decision(np.array([[2.0]])).item()) < 1e-3
+        True
+        """
 
     @abstractmethod
     def decision_and_gradient(self, X: Array) -> tuple[Array, Array]:
-        """Return decision values and gradients, which often share most of their work."""
+        """Return decision values and gradients, which often share most of their work.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_rows, n_features)
+            Rows.
+
+        Returns
+        -------
+        values : ndarray of shape (n_rows,)
+            As ``decision`` returns them.
+        gradients : ndarray of shape (n_rows, n_features)
+            As ``gradient`` returns them.
+
+        Examples
+        --------
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> from limes.sources import SourceContext, as_source
+        >>> X, y = np.array([[0.0], [1.0], [3.0], [4.0]]), np.array([0, 0, 1, 1])
+        >>> context = SourceContext(X, y, by_probability=False, rng=np.random.default_rng(0))
+        >>> source = as_source(LogisticRegression().fit(X, y), context)
+        >>> border = source.pair_border(0, 1)
+        >>> values, gradients = border.decision_and_gradient(X)
+        >>> values.shape, gradients.shape
+        ((4,), (4, 1))
+        """
 
     def gradient(self, X: Array) -> Array:
-        """Return the gradient of the decision value at each row: (n_rows, n_features)."""
+        """Return the gradient of the decision value at each row: (n_rows, n_features).
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_rows, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_features)
+            Derivatives of the decision value.
+
+        Examples
+        --------
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> from limes.sources import SourceContext, as_source
+        >>> X, y = np.array([[0.0], [1.0], [3.0], [4.0]]), np.array([0, 0, 1, 1])
+        >>> context = SourceContext(X, y, by_probability=False, rng=np.random.default_rng(0))
+        >>> source = as_source(LogisticRegression().fit(X, y), context)
+        >>> border = source.pair_border(0, 1)
+        >>> bool((border.gradient(X) > 0).all())
+        True
+        """
         return self.decision_and_gradient(X)[1]
 
 
@@ -45,6 +125,16 @@ class MulticlassSource(ABC):
 
     A class index refers to ``classes``. Positive decision values mean the second class of a pair,
     or the one class against the rest.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from limes.sources import SourceContext, as_source
+    >>> X, y = np.array([[0.0], [1.0], [3.0], [4.0]]), np.array([0, 0, 1, 1])
+    >>> context = SourceContext(X, y, by_probability=False, rng=np.random.default_rng(0))
+    >>> source = as_source(LogisticRegression().fit(X, y), context)
+    >>> source.n_features, source.predict_index(X).tolist()
+    (1, [0, 0, 1, 1])
     """
 
     classes: Labels
@@ -68,24 +158,133 @@ class MulticlassSource(ABC):
 
     @abstractmethod
     def pair_border(self, first: int, second: int) -> Source:
-        """Return the border between two classes."""
+        """Return the border between two classes.
+
+        Parameters
+        ----------
+        first, second : int
+            Class indices.
+
+        Returns
+        -------
+        Source
+            Its decision value is positive for the second class.
+
+        Examples
+        --------
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> from limes.sources import SourceContext, as_source
+        >>> X, y = np.array([[0.0], [1.0], [3.0], [4.0]]), np.array([0, 0, 1, 1])
+        >>> context = SourceContext(X, y, by_probability=False, rng=np.random.default_rng(0))
+        >>> source = as_source(LogisticRegression().fit(X, y), context)
+        >>> source.pair_border(0, 1).decision(X[:1]).item() < 0
+        True
+        """
 
     @abstractmethod
     def one_vs_rest(self, positive: int) -> Source:
-        """Return the border between a class and all others."""
+        """Return the border between a class and all others.
+
+        Parameters
+        ----------
+        positive : int
+            Class index.
+
+        Returns
+        -------
+        Source
+            Its decision value is positive for the class.
+
+        Examples
+        --------
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> from limes.sources import SourceContext, as_source
+        >>> X, y = np.array([[0.0], [1.0], [3.0], [4.0]]), np.array([0, 0, 1, 1])
+        >>> context = SourceContext(X, y, by_probability=False, rng=np.random.default_rng(0))
+        >>> source = as_source(LogisticRegression().fit(X, y), context)
+        >>> source.one_vs_rest(0).decision(X[:1]).item() > 0
+        True
+        """
 
     @abstractmethod
     def probabilities(self, X: Array) -> Array:
-        """Return the probability of each class: (n_rows, n_classes)."""
+        """Return the probability of each class: (n_rows, n_classes).
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_rows, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes)
+            In the order of ``classes``.
+
+        Examples
+        --------
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> from limes.sources import SourceContext, as_source
+        >>> X, y = np.array([[0.0], [1.0], [3.0], [4.0]]), np.array([0, 0, 1, 1])
+        >>> context = SourceContext(X, y, by_probability=False, rng=np.random.default_rng(0))
+        >>> source = as_source(LogisticRegression().fit(X, y), context)
+        >>> source.probabilities(np.array([[2.0]])).round(2)
+        array([[0.5, 0.5]])
+        """
 
     def calibrated_probabilities(self, X: Array) -> Array:
-        """Return the probabilities to train on: recalibrated where the source can do so."""
+        """Return the probabilities to train on: recalibrated where the source can do so.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_rows, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes)
+            In the order of ``classes``.
+
+        Examples
+        --------
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> from limes.sources import SourceContext, as_source
+        >>> X, y = np.array([[0.0], [1.0], [3.0], [4.0]]), np.array([0, 0, 1, 1])
+        >>> context = SourceContext(X, y, by_probability=False, rng=np.random.default_rng(0))
+        >>> source = as_source(LogisticRegression().fit(X, y), context)
+        >>> bool((source.calibrated_probabilities(X) == source.probabilities(X)).all())
+        True
+        """
         return self.probabilities(X)
 
     def pair_decision(
         self, pair: tuple[int, int], X: Array, probabilities: NDArray[np.floating]
     ) -> Array:
-        """Return the decision value of a pair, from class probabilities computed before."""
+        """Return the decision value of a pair, from class probabilities computed before.
+
+        Parameters
+        ----------
+        pair : tuple of two int
+            Class indices.
+        X : ndarray of shape (n_rows, n_features)
+            Rows.
+        probabilities : ndarray of shape (n_rows, n_classes)
+            Theirs, as ``probabilities`` returns them.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            Half the log odds of the second class.
+
+        Examples
+        --------
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> from limes.sources import SourceContext, as_source
+        >>> X, y = np.array([[0.0], [1.0], [3.0], [4.0]]), np.array([0, 0, 1, 1])
+        >>> context = SourceContext(X, y, by_probability=False, rng=np.random.default_rng(0))
+        >>> source = as_source(LogisticRegression().fit(X, y), context)
+        >>> source.pair_decision((0, 1), X, source.probabilities(X)) > 0
+        array([False, False,  True,  True])
+        """
         both = np.maximum(probabilities[:, pair].astype(np.float64), MIN_PROBABILITY)
         return 0.5 * np.log(both[:, 1] / both[:, 0])
 
@@ -94,11 +293,52 @@ class MulticlassSource(ABC):
         """Return one logit per class: (n_rows, n_classes).
 
         A model is trained on them, so the largest should be that of ``predict_index``.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_rows, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes)
+            In the order of ``classes``.
+
+        Examples
+        --------
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> from limes.sources import SourceContext, as_source
+        >>> X, y = np.array([[0.0], [1.0], [3.0], [4.0]]), np.array([0, 0, 1, 1])
+        >>> context = SourceContext(X, y, by_probability=False, rng=np.random.default_rng(0))
+        >>> source = as_source(LogisticRegression().fit(X, y), context)
+        >>> source.logits(X).shape
+        (4, 2)
         """
 
     @abstractmethod
     def predict_index(self, X: Array) -> Indices:
-        """Return the class index that the classifier's own ``predict`` gives."""
+        """Return the class index that the classifier's own ``predict`` gives.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_rows, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of int of shape (n_rows,)
+            Indices into ``classes``.
+
+        Examples
+        --------
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> from limes.sources import SourceContext, as_source
+        >>> X, y = np.array([[0.0], [1.0], [3.0], [4.0]]), np.array([0, 0, 1, 1])
+        >>> context = SourceContext(X, y, by_probability=False, rng=np.random.default_rng(0))
+        >>> source = as_source(LogisticRegression().fit(X, y), context)
+        >>> source.predict_index(X)
+        array([0, 0, 1, 1])
+        """
 
 
 class Shifted(Source):
@@ -184,19 +424,36 @@ def _undo(X: Array, rescaling: AffineMap) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class SourceContext:
-    """The rows that a source is built for, with their classes where known."""
+    """The rows that a source is built for, with their classes where known.
 
-    # Shape (n_rows, n_features). Rows, in the space that the source works in.
+    Parameters
+    ----------
+    X : ndarray of shape (n_rows, n_features)
+        Rows, in the space that the source works in.
+    class_index : ndarray of shape (n_rows,) or None
+        True class indices, -1 where the class of a row is unknown; None if all are.
+    by_probability : bool
+        Whether borders lie at equal probabilities instead of where ``predict`` changes.
+    rng : numpy.random.Generator
+        For the folds of a calibration.
+    source : MulticlassSource or None, default=None
+        The source that was built from these rows, so that its sigmoids are not fitted again.
+    sample_weight : ndarray of shape (n_rows,) or None, default=None
+        The weights that the classifier was trained with; None for equal ones.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> context = SourceContext(np.zeros((3, 2)), None, by_probability=False, rng=rng)
+    >>> context.X.shape
+    (3, 2)
+    """
+
     X: Array
-    # Shape (n_rows,). True class indices, -1 where the class of a row is unknown; None if all are.
     class_index: Indices | None
-    # Whether borders lie at equal probabilities instead of where ``predict`` changes.
     by_probability: bool
-    # For the folds of a calibration.
     rng: np.random.Generator
-    # The source that was built from these rows, so that its sigmoids are not fitted again.
     source: MulticlassSource | None = None
-    # Shape (n_rows,). The weights that the classifier was trained with; None for equal ones.
     sample_weight: Array | None = None
 
 
@@ -206,6 +463,28 @@ def as_source(model: Any, context: SourceContext) -> MulticlassSource:
 
     Each module of this package registers the classifiers that it handles; ``generic`` handles all
     others.
+
+    Parameters
+    ----------
+    model : classifier
+        Fitted.
+    context : SourceContext
+        The rows of the fit.
+
+    Returns
+    -------
+    MulticlassSource
+        Its borders, probabilities and predictions.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from limes.sources import SourceContext, as_source
+    >>> X, y = np.array([[0.0], [1.0], [3.0], [4.0]]), np.array([0, 0, 1, 1])
+    >>> context = SourceContext(X, y, by_probability=False, rng=np.random.default_rng(0))
+    >>> source = as_source(LogisticRegression().fit(X, y), context)
+    >>> type(source).__name__
+    'LogitSource'
     """
     raise TypeError(f"no source is registered for {type(model).__name__}.")
 
