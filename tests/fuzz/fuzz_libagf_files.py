@@ -1,5 +1,6 @@
 """Changed borders and control files: `python tests/fuzz/fuzz_libagf_files.py [N] [SEED]`."""
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -18,14 +19,16 @@ def border(rng):
     return (2).to_bytes(4, "little") + rng.normal(size=(4, 2)).astype("<f4").tobytes()
 
 
-def seeds():
-    """Return control files, and a binary file of border points."""
-    return [*CONTROLS, border(np.random.default_rng(1))]
+def seeds(kind=None):
+    """Return control files, a binary file of border points, or both."""
+    borders = [border(np.random.default_rng(1))]
+    return {None: [*CONTROLS, *borders], "control": CONTROLS, "borders": borders}[kind]
 
 
-def read(data, name):
+def read(data, name, kind):
     """Read a control file or the points of a border, and predict if it is accepted."""
-    path = Path(name if data[:1] not in (b"\2", b"\0", b"\3", b"\6") else f"{name}.brd")
+    is_text = kind == "control" or (kind is None and data[:1] not in (b"\2", b"\0", b"\3", b"\6"))
+    path = Path(name if is_text else f"{name}.brd")
     path.write_bytes(data)
     try:
         fast = read_libagf_borders(path)
@@ -39,14 +42,15 @@ def read(data, name):
     assert np.isin(labels, fast.classes_).all()
 
 
-def run(n_files, *, seed=0, show=False):
+def run(n_files, *, seed=0, show=False, kind=None):
     with temporary_folder():
         rng = np.random.default_rng(0)
         for name in "abc":
             for ending in (".brd", ".bgd"):
                 Path(f"{name}{ending}").write_bytes(border(rng))
         with np.errstate(all="ignore"):
-            return fuzz(_with_normals(read, rng), seeds(), n_files, seed=seed, show=show)
+            reader = _with_normals(partial(read, kind=kind), rng)
+            return fuzz(reader, seeds(kind), n_files, seed=seed, show=show)
 
 
 def _with_normals(reader, rng):

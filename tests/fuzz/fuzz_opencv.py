@@ -10,9 +10,9 @@ from limes.foreign.opencv import read_opencv_model
 STORED = Path(__file__).parents[1] / "data" / "foreign"
 
 
-def seeds():
-    """Return models in XML, YAML and JSON."""
-    return [path.read_bytes() for path in sorted(STORED.glob("opencv_*"))]
+def seeds(kind="*"):
+    """Return models in XML (xml), YAML (yml) and JSON (json)."""
+    return [path.read_bytes() for path in sorted(STORED.glob(f"opencv_*.{kind}"))]
 
 
 def read(data, name):
@@ -24,12 +24,12 @@ def read(data, name):
         Path(name).unlink()
     with np.errstate(all="ignore"):
         labels = model.predict(np.ones((2, model.n_features_in_)))
-    assert np.isin(labels, model.classes_).all()
+    assert np.isin(labels, model.labels).all()
 
 
-def run(n_files, *, seed=0, show=False):
+def run(n_files, *, seed=0, show=False, kind="*"):
     with temporary_folder():
-        return fuzz(read, seeds(), n_files, seed=seed, show=show)
+        return fuzz(read, seeds(kind), n_files, seed=seed, show=show)
 
 
 if __name__ == "__main__":

@@ -10,11 +10,18 @@ from limes.libsvm.scaling import read_scaling
 STORED = Path(__file__).parents[1] / "data" / "foreign"
 
 
-def seeds():
+RANGES = b"y\n0 1\n-1 3\nx\n0 2\n1 -3.5 7\n2 -5 2\n4 0 1\n"
+FILES = {
+    "range": ((STORED / "libsvm.range").read_bytes(), RANGES),
+    "e1071": ((STORED / "e1071.scale").read_bytes(),),
+    "otb": ((STORED / "otb.xml").read_bytes(),),
+    "grass": (b"100\n255.5\n1e3\n",),
+}
+
+
+def seeds(kind=None):
     """Return files of svm-scale, R, Orfeo ToolBox and GRASS."""
-    names = ("libsvm.range", "e1071.scale", "otb.xml")
-    ranges = b"y\n0 1\n-1 3\nx\n0 2\n1 -3.5 7\n2 -5 2\n4 0 1\n"
-    return [*((STORED / name).read_bytes() for name in names), ranges, b"100\n255.5\n1e3\n"]
+    return [data for name, files in FILES.items() for data in files if kind in (None, name)]
 
 
 def read(data, name):
@@ -29,9 +36,9 @@ def read(data, name):
     assert step.transform(np.ones((1, width))).shape == (1, width)
 
 
-def run(n_files, *, seed=0, show=False):
+def run(n_files, *, seed=0, show=False, kind=None):
     with temporary_folder(), np.errstate(all="ignore"):
-        return fuzz(read, seeds(), n_files, seed=seed, show=show)
+        return fuzz(read, seeds(kind), n_files, seed=seed, show=show)
 
 
 if __name__ == "__main__":

@@ -15,16 +15,21 @@ from mutations import fuzz, main, mutate, temporary_folder
 from sklearn.exceptions import InconsistentVersionWarning
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.svm import SVC
+from sklearn.svm import SVC, OneClassSVM
 
 from limes.foreign.skops import read_skops_model
+from limes.sources.exact import labels_of
 
 
 def seeds():
-    """Return a scaled SVM of three classes, and one of two."""
+    """Return a scaled SVM of three classes, one of two, and one of one class."""
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(12, 2)), np.arange(12) % 3
-    models = [make_pipeline(StandardScaler(), SVC()).fit(X, y), SVC(kernel="linear").fit(X, y > 0)]
+    models = [
+        make_pipeline(StandardScaler(), SVC()).fit(X, y),
+        SVC(kernel="linear").fit(X, y > 0),
+        OneClassSVM().fit(X),
+    ]
     return [skops.io.dumps(model) for model in models]
 
 
@@ -53,7 +58,7 @@ def read(data, name):
             labels = model.predict(np.ones((2, model.n_features_in_)))
     finally:
         Path(name).unlink()
-    assert np.isin(labels, model.classes_).all()
+    assert np.isin(labels, labels_of(model)).all()
 
 
 def run(n_files, *, seed=0, show=False):

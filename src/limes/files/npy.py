@@ -94,7 +94,8 @@ class ArrayReader:
         """Raise an error unless the array can be rows or labels; objects could execute code."""
         if self.dtype.kind not in "biufU" or self.dtype.itemsize == 0:
             raise ValueError(f"{self.name}: expected numbers or text, found {self.dtype}.")
-        if len(self.shape) not in (1, 2) or min(self.shape) < 0:
+        # Rows without features would take no bytes, so any number of them could follow.
+        if len(self.shape) not in (1, 2) or min(self.shape) < 0 or self.shape[1:] == (0,):
             raise ValueError(f"{self.name}: expected rows, found the shape {self.shape}.")
         if prod(self.shape[1:]) * self.dtype.itemsize > 8 * MAX_FEATURES:
             raise ValueError(

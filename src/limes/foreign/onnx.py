@@ -51,7 +51,8 @@ def read_onnx_model(path: str | os.PathLike[str]) -> Any:
     graph = _load(path, name)
     nodes = [node for node in graph.node if node.op_type == "SVMClassifier"]
     if len(nodes) != 1:
-        found = sorted({node.op_type for node in graph.node})[:10]
+        # A name that is no UTF-8 comes as bytes.
+        found = sorted({str(node.op_type) for node in graph.node})[:10]
         raise ValueError(
             f"{name}: expected an ONNX model with one SVMClassifier, found {len(nodes)} among "
             f"{str(found)[:200]}."
@@ -193,8 +194,10 @@ def _read_steps(graph: Any, node: Any, n_features: int, name: str) -> FeatureSca
             inner_scale = _broadcast(attributes, "scale", n_features, name)
             # (x - a) * b, then (… - shift) * scale.
             with np.errstate(all="ignore"):
+                # Infinite if the shift of a feature comes after a factor of 0.
+                is_used = (inner_scale != 0) | (shift != 0)
                 shift = inner_shift + np.divide(
-                    shift, inner_scale, out=np.zeros(n_features), where=inner_scale != 0
+                    shift, inner_scale, out=np.zeros(n_features), where=is_used
                 )
                 scale = scale * inner_scale
             if not (np.isfinite(shift).all() and np.isfinite(scale).all()):

@@ -13,6 +13,7 @@ from limes._typing import Array
 from limes.files.batches import MAX_FEATURES
 from limes.files.xml import MAX_DEPTH, Element, read_xml
 from limes.libsvm import LibsvmClassifier
+from limes.libsvm.one_class import LibsvmOneClass
 from limes.model.coupling import class_pairs
 from limes.model.svm import Kernel, TrainedSvm
 
@@ -26,27 +27,29 @@ KERNELS = {
     "SIGMOID": ("sigmoid", ("gamma", "coef0")),
 }
 SVM_TYPES = {"C_SVC": "c_svc", "NU_SVC": "nu_svc"}
+ONE_CLASS = "ONE_CLASS"
 # Possessive quantifiers: there is no backtracking, so long text fails in linear time.
 NUMBER = re.compile(r"[-+]?(?:\d++\.?+\d*+|\.\d++)(?:[eE][-+]?\d{1,5}+)?+")
 YAML_PAIR = re.compile(r"([A-Za-z_]\w*)\s*:\s*(.*)", re.DOTALL)
 
 
-def read_opencv_model(path: str | os.PathLike[str]) -> LibsvmClassifier:
+def read_opencv_model(path: str | os.PathLike[str]) -> LibsvmClassifier | LibsvmOneClass:
     """Read a model file that ``cv2.ml.SVM.save`` wrote.
 
     Its labels are those of ``SVM.predict``: the class with most votes of pairs, the first of equal
-    ones. OpenCV sums in float32, so rows within its rounding error of a border may differ.
+    ones. A one-class SVM is an outlier detector, whose labels are 1 and -1, where OpenCV's are 1
+    and 0. OpenCV sums in float32, so rows within its rounding error of a border may differ.
 
     Parameters
     ----------
     path : path-like
-        XML, YAML or JSON file of a C-SVC or nu-SVC; the kernel is linear, polynomial, RBF or
-        sigmoid.
+        XML, YAML or JSON file of a C-SVC, nu-SVC or one-class SVM; the kernel is linear,
+        polynomial, RBF or sigmoid.
 
     Returns
     -------
-    LibsvmClassifier
-        The fitted classifier.
+    LibsvmClassifier or LibsvmOneClass
+        The fitted classifier, or the outlier detector.
 
     Examples
     --------
@@ -79,6 +82,8 @@ def read_opencv_model(path: str | os.PathLike[str]) -> LibsvmClassifier:
         raise ValueError(f"{name}: expected a file of at most {MAX_FILE_BYTES} bytes.")
     fields = _Fields(_find_model(_parse(Path(path).read_bytes(), name), name), name)
     kind = fields.word("svmType", "svm_type")
+    if kind == ONE_CLASS:
+        return _read_one_class(fields, name)
     if kind not in SVM_TYPES:
         _refuse_kind(kind, name)
     labels = fields.part("class_labels").whole_numbers("data")
@@ -87,19 +92,37 @@ def read_opencv_model(path: str | os.PathLike[str]) -> LibsvmClassifier:
         raise ValueError(f"{name}: expected two labels or more that differ, found {labels[:10]}.")
     kernel = _make_kernel(fields.part("kernel"), name)
     vectors = _read_vectors(fields, name)
-    functions = _read_functions(fields, n_classes, len(vectors), name)
+    n_pairs = n_classes * (n_classes - 1) // 2
+    functions = _read_functions(fields, n_pairs, len(vectors), name)
     svm = _join_functions(kernel, vectors, functions, n_classes)
     return LibsvmClassifier(svm, np.array(labels), svm_type=SVM_TYPES[kind])
 
 
+def _read_one_class(fields: "_Fields", name: str) -> LibsvmOneClass:
+    """Return the outlier detector of the only decision function."""
+    kernel = _make_kernel(fields.part("kernel"), name)
+    vectors = _read_vectors(fields, name)
+    ((rho, index, alpha),) = _read_functions(fields, 1, len(vectors), name)
+    # OpenCV's value is positive for inliers, ours for the first of two classes.
+    svm = TrainedSvm(
+        kernel=kernel,
+        vectors=vectors[index],
+        dual_coef=-alpha[None],
+        intercepts=np.array([rho]),
+        n_support=np.array([0, len(index)]),
+    )
+    return LibsvmOneClass(svm)
+
+
 def _refuse_kind(kind: str, name: str) -> None:
-    """Raise the error for an SVM that is no classifier of two classes or more."""
+    """Raise the error for an SVM that is neither a classifier nor a one-class SVM."""
     if kind in ("EPS_SVR", "NU_SVR"):
         raise ValueError(
             f"{name}: expected a classifier, found the regression model {kind!r}: limes replaces "
-            "classifiers only."
+            "classifiers and one-class SVMs only."
         )
-    raise ValueError(f"{name}: expected the svmType C_SVC or NU_SVC, found {kind[:60]!r}.")
+    wanted = f"{', '.join(SVM_TYPES)} or {ONE_CLASS}"
+    raise ValueError(f"{name}: expected the svmType {wanted}, found {kind[:60]!r}.")
 
 
 def _make_kernel(fields: "_Fields", name: str) -> Kernel:
@@ -136,12 +159,11 @@ def _read_vectors(fields: "_Fields", name: str) -> Array:
 Function = tuple[float, NDArray[np.intp], Array]
 
 
-def _read_functions(fields: "_Fields", n_classes: int, n_vectors: int, name: str) -> list[Function]:
-    """Return the decision function of each pair."""
+def _read_functions(fields: "_Fields", n_wanted: int, n_vectors: int, name: str) -> list[Function]:
+    """Return the decision functions, one a pair of classes."""
     listed = fields.list("decision_functions")
-    n_pairs = n_classes * (n_classes - 1) // 2
-    if len(listed) != n_pairs:
-        raise ValueError(f"{name}: expected {n_pairs} decision functions, found {len(listed)}.")
+    if len(listed) != n_wanted:
+        raise ValueError(f"{name}: expected {n_wanted} decision functions, found {len(listed)}.")
     functions = []
     for one in listed:
         part = _Fields(one, name)

@@ -1,4 +1,4 @@
-"""Classifiers that skops wrote, loaded with its own check of types."""
+"""Classifiers and outlier detectors that skops wrote, loaded with its own check of types."""
 
 import os
 import zipfile
@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_classifier
 from sklearn.pipeline import Pipeline
-from sklearn.svm import SVC, NuSVC
+from sklearn.svm import SVC, NuSVC, OneClassSVM
 from sklearn.utils.validation import check_is_fitted
 
 from limes.files.streams import shorten
-from limes.sources.svm import svm_from_sklearn
+from limes.sources.exact import is_detector
+from limes.sources.svm import one_class_from_sklearn, svm_from_sklearn
 
 # Unpacked size of an archive: a small file can hold very much.
 MAX_BYTES = 1 << 30
@@ -21,17 +22,17 @@ MAX_LISTED = 5
 
 
 def read_skops_model(path: str | os.PathLike[str]) -> Any:
-    """Read a fitted classifier that ``skops.io.dump`` wrote, if skops trusts all its types.
+    """Read a fitted model that ``skops.io.dump`` wrote, if skops trusts all its types.
 
     Parameters
     ----------
     path : path-like
-        File of a classifier or of a pipeline that ends with one.
+        File of a classifier or outlier detector, or of a pipeline that ends with one.
 
     Returns
     -------
     estimator
-        The classifier.
+        The classifier or detector.
 
     Examples
     --------
@@ -67,7 +68,7 @@ def read_skops_model(path: str | os.PathLike[str]) -> Any:
         )
     try:
         model = load(Path(path), trusted=[])
-        is_wrong_kind = not is_classifier(model)
+        is_wrong_kind = not is_classifier(model) and not is_detector(model)
         if not is_wrong_kind:
             _check_fitted(model)
     except Exception as error:
@@ -75,7 +76,7 @@ def read_skops_model(path: str | os.PathLike[str]) -> Any:
     if is_wrong_kind:
         raise ValueError(
             f"{name}: expected a classifier, found a {type(model).__name__}: limes replaces "
-            "classifiers only."
+            "classifiers and outlier detectors only."
         )
     return model
 
@@ -87,15 +88,18 @@ def _check_fitted(model: Any) -> None:
     """
     check_is_fitted(model)
     last = model[-1] if isinstance(model, Pipeline) else model
-    n_classes, n_features = len(model.classes_), int(model.n_features_in_)
-    if isinstance(last, SVC | NuSVC):
-        svm = svm_from_sklearn(last)
+    n_features = int(model.n_features_in_)
+    if isinstance(last, SVC | NuSVC | OneClassSVM):
+        is_one_class = isinstance(last, OneClassSVM)
+        svm = one_class_from_sklearn(last) if is_one_class else svm_from_sklearn(last)
+        n_classes = 2 if is_one_class else len(model.classes_)
         n_pairs = n_classes * (n_classes - 1) // 2
         n_vectors = len(svm.vectors)
         sizes = {
             "classes_": (n_classes, svm.n_classes),
             "support_": (len(last.support_), n_vectors),
             "_n_support": (len(last._n_support), n_classes),
+            "n_support_": (int(np.sum(last.n_support_)), n_vectors),
             "_dual_coef_": (last._dual_coef_.shape, (n_classes - 1, n_vectors)),
             "_intercept_": (last._intercept_.shape, (n_pairs,)),
             "_probA": (last._probA.size, n_pairs if last._probA.size else 0),
