@@ -9,7 +9,7 @@ export CMAKE_GENERATOR_TOOLSET ?= ClangCL
 endif
 CORE := CMakeLists.txt core/CMakeLists.txt pyproject.toml $(wildcard core/*.[ch]pp bindings/*.[ch]pp)
 
-.PHONY: run test core-test test-slow test-cluster fuzz lint sanitize valgrind check-arm64 check-mcu check-windows \
+.PHONY: run test core-test test-slow test-cluster fuzz formats lint sanitize valgrind check-arm64 check-mcu check-windows \
   check-warnings docs docs-check wheel-check sdist-check wheel-matrix wheels lint-workflows test-lowest clean
 
 run: $(VENV)/.run
@@ -42,6 +42,12 @@ test-cluster: $(VENV)/.cluster
 # that was stopped goes on. The counts go to docs/formats/changed_files.csv.
 fuzz: $(VENV)/.test
 	nice -n 10 $(BIN)/python tests/fuzz/run_all.py
+
+# Models of other programs beside the programs themselves: docs/formats.md. Debian: libsvm-tools,
+# r-cran-e1071 and otb-bin; a format whose program is missing keeps its rows. LIMES_LIBAGF names the folder of
+# libAGF's files.
+formats: $(VENV)/.test
+	$(BIN)/python benchmarks/formats.py
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .

@@ -107,6 +107,50 @@ def test_svm_predict_prints_and_writes_the_same(files, capsys, words):
     assert Path("ours").read_bytes() == Path("theirs").read_bytes()
 
 
+@pytest.mark.data
+@needs_libsvm
+@pytest.mark.parametrize(
+    ("name", "cost", "gamma"), [("heart", "1", "0.08"), ("segment", "8", "0.5")]
+)
+@pytest.mark.parametrize("proba", ["0", "1"])
+def test_the_programs_agree_on_the_paper_s_datasets(
+    data_folder, tmp_path, monkeypatch, capsys, name, cost, gamma, proba
+):
+    monkeypatch.chdir(tmp_path)
+    with np.load(data_folder / f"{name}.npz") as data:
+        lines = np.array(
+            [
+                f"{label} " + " ".join(f"{i}:{value!r}" for i, value in enumerate(row, 1) if value)
+                for label, row in zip(
+                    data["y_train"].tolist(), data["X_train"].tolist(), strict=True
+                )
+            ]
+        )
+    is_test = np.arange(len(lines)) % 3 == 0
+    for part, chosen in (("train", lines[~is_test]), ("test", lines[is_test])):
+        Path(part).write_text("\n".join(chosen) + "\n")
+    printed = {}
+    for who, run in (("theirs", theirs), ("ours", lambda *words: ours(capsys, *words))):
+        Path(f"{who}.train").write_text(run("svm-scale", "-s", f"{who}.range", "train")[1])
+        Path(f"{who}.test").write_text(run("svm-scale", "-r", f"{who}.range", "test")[1])
+        options = ("-q", "-c", cost, "-g", gamma, "-b", proba)
+        run("svm-train", *options, f"{who}.train", f"{who}.model")
+        printed[who] = run("svm-predict", "-b", proba, f"{who}.test", f"{who}.model", who)
+    assert printed["ours"] == printed["theirs"]
+    assert "Accuracy = " in printed["ours"][1]
+    for ending in (".range", ".train", ".test"):
+        assert Path(f"ours{ending}").read_bytes() == Path(f"theirs{ending}").read_bytes()
+    answers = [Path(who).read_text().splitlines() for who in ("ours", "theirs")]
+    if proba == "0":
+        assert answers[0] == answers[1]
+        assert Path("ours.model").read_bytes() == Path("theirs.model").read_bytes()
+        return
+    assert answers[0][0] == answers[1][0]
+    found, expected = (np.array([line.split() for line in one[1:]], float) for one in answers)
+    np.testing.assert_array_equal(found[:, 0], expected[:, 0])
+    np.testing.assert_allclose(found, expected, atol=2e-6)
+
+
 @needs_libsvm
 def test_features_are_numbered_from_0_as_well(files, capsys):
     for name, run in (("theirs", theirs), ("ours", lambda *words: ours(capsys, *words))):

@@ -207,6 +207,7 @@ def npy(shape, dtype="<f8", data=b"", order="False"):
         (npy("(2, 2)", "<c16", bytes(64)), "expected numbers or text, found complex128"),
         (npy("(1000000000, 8)", order="True"), "save np.ascontiguousarray(X) instead"),
         (npy("(-1, 2)"), "expected rows, found the shape (-1, 2)"),
+        (npy("(18446744073709551616, 0)"), "expected rows, found the shape (184"),
         (npy("__import__('os')"), "byte 0: expected a NumPy array"),
     ],
 )

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
-from sklearn.svm import SVC, NuSVC
+from sklearn.svm import SVC, NuSVC, OneClassSVM
 
 import limes
 from limes.cli.main import main
@@ -42,6 +42,35 @@ OPENCV = ("opencv_rbf.xml", "opencv_linear.yml", "opencv_poly.json", "opencv_sig
 def test_stored_models_of_opencv_give_its_labels(answers, name):
     model = read_opencv_model(STORED / name)
     assert_array_equal(model.predict(answers["rows"]), answers[name.replace(".", "_")])
+
+
+def test_a_stored_one_class_model_of_opencv_gives_its_labels(answers):
+    model = read_opencv_model(STORED / "opencv_one_class.xml")
+    expected = np.where(answers["opencv_one_class_xml"] == 1, 1, -1)
+    assert_array_equal(model.predict(answers["rows"]), expected)
+    exact = limes.accelerate(model, scheme="exact")
+    assert_array_equal(exact.predict(answers["rows"]), expected)
+
+
+@pytest.mark.parametrize("ending", ["xml", "yml", "json"])
+@pytest.mark.parametrize("kernel", ["LINEAR", "POLY", "RBF"])
+def test_one_class_models_of_opencv_give_its_values(tmp_path, rows, kernel, ending):
+    cv2 = pytest.importorskip("cv2")
+    X, y, new = rows
+    svm = cv2.ml.SVM_create()
+    svm.setType(cv2.ml.SVM_ONE_CLASS)
+    svm.setKernel(getattr(cv2.ml, f"SVM_{kernel}"))
+    for name, value in {"Gamma": 0.05, "Coef0": 0.1, "Degree": 2, "Nu": 0.3}.items():
+        getattr(svm, f"set{name}")(value)
+    svm.train(X, cv2.ml.ROW_SAMPLE, y)
+    svm.save(str(tmp_path / f"model.{ending}"))
+    model = read_opencv_model(tmp_path / f"model.{ending}")
+    values = svm.predict(new, flags=cv2.ml.STAT_MODEL_RAW_OUTPUT)[1][:, 0]
+    scale = np.abs(values).max()
+    assert_allclose(model.decision_function(new), values, atol=1e-5 * scale)
+    is_clear = np.abs(values) > 1e-5 * scale
+    labels = np.where(svm.predict(new)[1][:, 0] == 1, 1, -1)
+    assert_array_equal(model.predict(new)[is_clear], labels[is_clear])
 
 
 @pytest.mark.parametrize("ending", ["xml", "yml", "json"])
@@ -103,6 +132,15 @@ def test_onnx_models_give_the_labels_of_onnxruntime(tmp_path, rows, source, n_cl
     assert_array_equal(read_onnx_model(tmp_path / "model.onnx").predict(new), expected)
 
 
+def test_a_name_in_an_onnx_model_that_is_no_text_is_refused(tmp_path):
+    pytest.importorskip("onnx")
+    data = (STORED / "onnx_scaled.onnx").read_bytes()
+    path = tmp_path / "model.onnx"
+    path.write_bytes(data.replace(b"SVMClassifier", b"SVMClassif\xe9er"))
+    with pytest.raises(ValueError, match="expected an ONNX model with one SVMClassifier, found 0"):
+        read_onnx_model(path)
+
+
 def test_an_onnx_model_with_other_steps_is_refused(tmp_path, rows):
     skl2onnx = pytest.importorskip("skl2onnx")
     X, y, _ = rows
@@ -127,6 +165,15 @@ def test_a_stored_model_of_skops_gives_its_labels_and_probabilities(answers):
     assert_array_equal(exact.predict(answers["rows"]), answers["skops_svc_skops"])
     probabilities = exact.predict_proba(answers["rows"])
     assert_allclose(probabilities, answers["skops_probabilities"], atol=1e-6)
+
+
+def test_an_outlier_detector_of_skops_gives_its_labels(tmp_path, rows):
+    skops = pytest.importorskip("skops.io")
+    X, _, new = rows
+    detector = make_pipeline(StandardScaler(), OneClassSVM(nu=0.2)).fit(X)
+    skops.dump(detector, tmp_path / "model.skops")
+    exact = limes.accelerate(read_skops_model(tmp_path / "model.skops"), scheme="exact")
+    assert_array_equal(exact.predict(new), detector.predict(new))
 
 
 class Untrusted(TransformerMixin, BaseEstimator):

@@ -1,16 +1,19 @@
-"""All readers on changed files: `python tests/fuzz/run_all.py [TABLE] [SHARE]`.
+"""All readers on changed files: `python tests/fuzz/run_all.py [SHARE] [JOBS] [TABLE]`.
 
 A million files for each reader of limes, a hundred thousand for those of other packages; SHARE is
-the part of these counts to run. Each part runs in a process of its own; build/fuzz.csv lists those
-that are complete, which the next run leaves out. TABLE is then written anew: one line a reader.
+the part of these counts to run, JOBS the number of readers at a time. Each part runs in a process
+of its own; build/fuzz.csv lists those that are complete, which the next run leaves out. TABLE is
+written anew after each: one line a reader.
 """
 
 import csv
 import json
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from pathlib import Path
+from threading import Lock
 
 ROOT = Path(__file__).parents[2]
 PARTS = ROOT / "build" / "fuzz.csv"
@@ -18,9 +21,6 @@ TABLE = ROOT / "docs" / "formats" / "changed_files.csv"
 # Name of a reader: its module here, the kind of its files, how many there are, and in one part.
 OWN, OTHER = (1_000_000, 50_000), (100_000, 10_000)
 READERS = {
-    "limes model": ("fuzz_limes", None, *OWN),
-    "limes trained classifier": ("fuzz_source", None, *OWN),
-    "LIBSVM model": ("fuzz_libsvm_model", None, *OWN),
     "svm-scale range": ("fuzz_scaling", "range", *OWN),
     "e1071 scale": ("fuzz_scaling", "e1071", *OWN),
     "OTB statistics (XML)": ("fuzz_scaling", "otb", *OWN),
@@ -28,16 +28,19 @@ READERS = {
     "OpenCV XML": ("fuzz_opencv", "xml", *OWN),
     "OpenCV YAML": ("fuzz_opencv", "yml", *OWN),
     "OpenCV JSON": ("fuzz_opencv", "json", *OWN),
-    "libAGF text model": ("fuzz_libagf", None, *OWN),
     "libAGF control file": ("fuzz_libagf_files", "control", *OWN),
     "libAGF borders": ("fuzz_libagf_files", "borders", *OWN),
+    "ONNX": ("fuzz_onnx", None, *OTHER),
+    "skops": ("fuzz_skops", None, *OTHER),
+    "limes model": ("fuzz_limes", None, *OWN),
+    "limes trained classifier": ("fuzz_source", None, *OWN),
+    "LIBSVM model": ("fuzz_libsvm_model", None, *OWN),
+    "libAGF text model": ("fuzz_libagf", None, *OWN),
     "rows: LIBSVM": ("fuzz_rows", "libsvm", *OWN),
     "rows: CSV": ("fuzz_rows", "csv", *OWN),
     "rows: libAGF": ("fuzz_rows", "libagf", *OWN),
     "rows: npy": ("fuzz_rows", "npy", *OWN),
     "rows: npz": ("fuzz_rows", "npz", *OWN),
-    "ONNX": ("fuzz_onnx", None, *OTHER),
-    "skops": ("fuzz_skops", None, *OTHER),
 }
 MAX_MEGABYTES = 200.0
 # For a whole part; a single file may take ten seconds.
@@ -45,13 +48,15 @@ MAX_SECONDS = 3600.0
 NAMES = ("reader", "files", "read", "refused", "slowest_seconds", "memory_mb")
 
 
-def run_all(table, share=1.0):
-    """Run all parts that are missing, one reader after another, and write the table.
+def run_all(share=1.0, n_jobs=1, table=TABLE):
+    """Run all parts that are missing and write the table; return the errors.
 
-    Return the errors; a reader with an error is left, and the next one follows.
+    A reader with an error is left, and the next one follows.
     """
-    done, errors = read_parts(), []
-    for reader, (_, _, n_files, n_part) in READERS.items():
+    done, lock = read_parts(), Lock()
+
+    def run_reader(reader):
+        _, _, n_files, n_part = READERS[reader]
         n_part = min(n_part, round(n_files * share))
         for seed in range(1, round(n_files * share) // n_part + 1):
             if (reader, str(seed)) in done:
@@ -60,13 +65,16 @@ def run_all(table, share=1.0):
                 part = run_part(reader, n_part, seed)
             except (RuntimeError, subprocess.TimeoutExpired) as error:
                 print(error, flush=True)
-                errors.append(str(error))
-                break
-            done[reader, str(seed)] = part
-            write_rows(PARTS, ("seed", *NAMES), done.values())
+                return [str(error)]
+            with lock:
+                done[reader, str(seed)] = part
+                write_rows(PARTS, ("seed", *NAMES), done.values())
+                write_rows(table, NAMES, totals(done))
             print(part, flush=True)
-        write_rows(table, NAMES, totals(done))
-    return errors
+        return []
+
+    with ThreadPoolExecutor(n_jobs) as pool:
+        return [error for errors in pool.map(run_reader, READERS) for error in errors]
 
 
 def read_parts():
@@ -135,5 +143,6 @@ if __name__ == "__main__":
     if sys.argv[1:2] == ["--part"]:
         print(json.dumps(read_files(sys.argv[2], *map(int, sys.argv[3:]))))
     else:
-        given = sys.argv[1:]
-        sys.exit("\n".join(run_all(Path(given[0]) if given else TABLE, *map(float, given[1:]))))
+        kinds = (float, int, Path)
+        given = [kind(word) for kind, word in zip(kinds, sys.argv[1:], strict=False)]
+        sys.exit("\n".join(run_all(*given)))

@@ -117,6 +117,7 @@ BAD = {
     "x\n0 1\n1 2 1\n": "line 3: expected each feature once, its minimum below its maximum",
     "x\n0 1\n1 0 1\n1 0 1\n": "line 4: expected each feature once",
     "x\n0 1\n99999999 0 1\n": "line 3: expected the index",
+    "x\n0 1\n9999999 0 1\n": "expected features up to 1048576 in a file of 18 bytes",
     "y\n0 1\n": "line 3: expected two numbers",
     "": "expected the scaling of features, found an empty file",
     "1 2 3\n": "line 1: expected a file of scaling",

@@ -273,6 +273,7 @@ class TestOldVersions:
             (lambda h: h["scheme"]["fields"].update(double=1), "bool"),
             (lambda h: h["scheme"]["fields"].pop("by_vote"), "fields"),
             (lambda h: h["scheme"]["fields"]["maps"].update(before=[]), "sizes of maps"),
+            (lambda h: h["scheme"]["fields"]["maps"].update(points={"array": 0}), "'points'"),
             (lambda h: h["scheme"]["fields"]["maps"]["before"][0].update(n_outputs=10**12), "rows"),
             (lambda h: h["scheme"]["fields"]["maps"]["before"][0].update(n_outputs=1), "columns"),
             (lambda h: h["scheme"]["fields"]["maps"]["before"][0].update(indptr=0), "'indptr'"),

@@ -19,6 +19,9 @@ from limes.sources.pipelines import as_affine
 
 # Larger files hold something else: a million features with all digits are shorter.
 MAX_FILE_BYTES = 1 << 26
+# Features for each byte of a file of ranges: the step has two numbers for each up to the highest.
+MAX_EXPANSION = 1 << 12
+MIN_BOUND_FEATURES = 1 << 20
 # Possessive quantifiers: there is no backtracking, so long text fails in linear time.
 NUMBER = re.compile(rb"[-+]?(?:\d++\.?+\d*+|\.\d++)(?:[eE][-+]?\d{1,5}+)?+")
 INDEX = re.compile(rb"\d{1,9}")
@@ -141,7 +144,8 @@ def read_scaling(path: str | os.PathLike[str]) -> Scaling:
     """
     name = os.fspath(path)
     with Path(path).open("rb") as stream:
-        if os.fstat(stream.fileno()).st_size > MAX_FILE_BYTES:
+        n_bytes = os.fstat(stream.fileno()).st_size
+        if n_bytes > MAX_FILE_BYTES:
             raise ValueError(f"{name}: expected a file of scaling, found one of a larger size.")
         preamble = stream.read(64).lstrip()
         stream.seek(0)
@@ -149,8 +153,20 @@ def read_scaling(path: str | os.PathLike[str]) -> Scaling:
             return _read_statistics(stream.read(), name)
         lines = NumberedLines(stream, name)
         if preamble[:1] in (b"x", b"y"):
-            return read_svm_ranges(lines).scaling(name)
+            ranges = read_svm_ranges(lines)
+            _check_highest(max(ranges.features, default=1), n_bytes, name)
+            return ranges.scaling(name)
         return _read_centres(lines)
+
+
+def _check_highest(index: int, n_bytes: int, name: str) -> None:
+    """Raise an error for a feature whose index would take much memory for a short file."""
+    largest = max(MIN_BOUND_FEATURES, MAX_EXPANSION * n_bytes)
+    if index > largest:
+        raise ValueError(
+            f"{name}: expected features up to {largest} in a file of {n_bytes} bytes, found "
+            f"{index}."
+        )
 
 
 class SvmRanges(NamedTuple):

@@ -50,9 +50,13 @@ class Container:
     # The byte that each array begins at.
     positions: list[int]
 
-    def fail(self, expected: str, found: object, *, array: int | None = None) -> NoReturn:
-        """Raise for what is wrong in the header, or in an array."""
-        fail(self.name, PREAMBLE.size if array is None else self.positions[array], expected, found)
+    def fail(self, expected: str, found: object, *, array: object = None) -> NoReturn:
+        """Raise for what is wrong in the header, or in an array, named as in the header."""
+        # Version 1 has some numbers of arrays in an entry of their own.
+        number = array.get("array") if isinstance(array, dict) else array
+        is_known = type(number) is int and 0 <= number < len(self.positions)
+        byte = self.positions[number] if is_known else PREAMBLE.size  # type: ignore[index]
+        fail(self.name, byte, expected, found)
 
 
 def fail(name: str, byte: int, expected: str, found: object) -> NoReturn:
