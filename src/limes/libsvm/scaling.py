@@ -247,7 +247,7 @@ def _read_statistics(text: bytes, name: str) -> Scaling:
     if root.tag != "FeatureStatistics" or not means or deviations is None:
         raise ValueError(
             f"{name}: expected statistics of Orfeo ToolBox, with 'mean' and 'stddev', found the "
-            f"element {root.tag[:60]!r} with {sorted(vectors)[:5]}."
+            f"element {root.tag[:60]!r} with {str(sorted(vectors))[:100]}."
         )
     if len(means) != len(deviations):
         raise ValueError(
