@@ -80,6 +80,8 @@ def named_files(page):
 def test_every_file_that_a_page_names_exists(page):
     names, links = named_files(page)
     missing = {name for name in names if not any((ROOT / base / name).exists() for base in BASES)}
+    # `make docs` makes these.
+    links = {link for link in links if not link.startswith("generated/")}
     missing |= {link for link in links if not (page.parent / link).exists()}
     assert not missing
 
