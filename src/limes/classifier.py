@@ -2,6 +2,7 @@
 
 import os
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
@@ -33,7 +34,7 @@ from limes.model.exact import ExactScheme
 from limes.model.file import load_model
 from limes.model.model import FeatureStatistics, Model
 from limes.old_names import refuse_old_name
-from limes.report import measure_break_even, slower_finding
+from limes.report import measure_break_even, other_labels_finding, slower_finding
 from limes.sources.answers import fit_protected
 from limes.sources.base import SourceContext
 from limes.sources.exact import exact_predict, is_detector
@@ -415,12 +416,20 @@ class BordersClassifier(ClassifierMixin, FastEstimator):
             timed = (rows, self.model_.predict) if encoder is None else (given.table, self.predict)
             others = label_by(source, self.classes_), exact_predict(self, source)
             print(measure_break_even(self.fit_seconds_, *timed, *others))
-        slower: list[str] = []
-        if not result.causes:
-            slower = slower_finding(self.model_.predict, label_by(inner, self.classes_), rows)
-        # Times are left out of the model, which is the same when a fit is repeated.
-        warn_of_quality([*self.model_.info.warnings, *slower])
+        self._warn(label_by(inner, self.classes_), rows, suits=not result.causes)
         return self
+
+    def _warn(self, source: Callable[[Any], Labels], rows: Any, *, suits: bool) -> None:
+        """Warn of what the fit found, and of what the source shows on rows that suit it."""
+        info, slower = self.model_.info, list[str]()
+        if suits and isinstance(self.scheme_, ExactScheme) and self.border == "predict":
+            found = other_labels_finding(self.model_.predict, source, rows)
+            info = replace(info, warnings=found)
+            self.model_ = replace(self.model_, info=info)
+        if suits:
+            slower = slower_finding(self.model_.predict, source, rows)
+        # Times are left out of the model, which is the same when a fit is repeated.
+        warn_of_quality([*info.warnings, *slower])
 
     def _take_exact_sums(self, source: Any, *, start: float) -> Self:
         """Take the sums of a fitted source, without any row."""

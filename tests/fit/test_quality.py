@@ -10,6 +10,7 @@ from scipy import sparse
 from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -136,6 +137,16 @@ class TestConstantSource:
         assert set(fast.predict(problem[0])) == {1}
         assert fast.predict_proba(problem[0])[0].argsort().tolist() == [0, 2, 1]
 
+    def test_exact_sums_of_a_class_whose_labels_are_others_are_told(self, problem):
+        class Cautious(SVC):
+            def predict(self, X):
+                return (self.decision_function(X) > 1).astype(int)
+
+        model = Cautious().fit(*problem)
+        fast, found = warnings_of(lambda: limes.accelerate(model, problem[0]))
+        assert found[0].startswith("the model is the sums of the source, which predicts other ")
+        assert fast.model_.info.warnings == found
+
     def test_exact_sums_are_kept_with_a_warning(self, problem, source):
         X = problem[0][source.predict(problem[0]) == 0]
         fast, found = warnings_of(lambda: limes.accelerate(source, X))
@@ -154,6 +165,17 @@ class TestShortOfItsSource:
         (selected,) = [each for each in fast.candidates_ if each.is_selected]
         assert selected.skill_loss > 0.1
         assert found[0].startswith(f"the model is expected to lose {selected.skill_loss:.3f} ± ")
+
+    @pytest.mark.usefixtures("quick_fit")
+    def test_labels_that_contradict_probabilities_are_told(self, problem):
+        class Swapped(GaussianNB):
+            def predict(self, X):
+                return self.classes_[1 - super().predict_proba(X).argmax(axis=1)]
+
+        fast, found = warnings_of(lambda: limes.accelerate(Swapped().fit(*problem), problem[0]))
+        assert fast.agreement_ < 0.1
+        assert found[0].startswith("the model agrees with the source on ")
+        assert "% of its most frequent class: see whether" in found[0]
 
     @pytest.mark.usefixtures("quick_fit")
     def test_a_missed_agreement_is_told(self, problem, source):

@@ -57,11 +57,12 @@ BAD_SOURCES = {
     ),
     "shape": (lambda X: decide(X)[:-1], r"returned an array of shape \(0,\) for 1 rows"),
     "cube": (lambda X: decide(X)[:, None, None], r"shape \(1, 1, 1\) for 1 rows: expected"),
-    "scalar": (lambda X: 1.0, r"shape \(\) for 1 rows"),
+    "scalar": (lambda X: 1.0, "returned float for 1 rows: expected an array"),
     "NaN": (lambda X: np.where(X[:, 0] > 0, np.nan, 1.0), r"returned NaN for \d+ of \d+ rows"),
     "strings": (lambda X: np.where(X[:, 0] > 0, "a", "b"), "returned '[ab]' as a decision value"),
     "generator": (lambda X: (value for value in decide(X)), "returned a generator for 1 rows"),
-    "None": (lambda X: None, r"shape \(\) for 1 rows"),
+    "None": (lambda X: None, "returned NoneType for 1 rows: expected an array"),
+    "sparse": (lambda X: sparse.csr_array(X[:, :1]), "returned csr_array for 1 rows"),
     "ragged": (lambda X: [[1.0], [1.0, 2.0]], "returned a list for 1 rows"),
 }
 
@@ -83,6 +84,37 @@ def test_answers_that_differ_when_asked_twice_are_refused(rows, noise):
     rng = np.random.default_rng(0)
     with pytest.raises(ValueError, match="gives other answers when it is asked again, for"):
         limes.accelerate(lambda X: decide(X) + rng.normal(0, noise, len(X)), rows[0])
+
+
+ROW_DEPENDENT = {
+    "mean": lambda X: decide(X) - decide(X).mean(),
+    "number": lambda X: decide(X) * (-1) ** len(X),
+    "order": lambda X: np.arange(len(X)) - 100.0,
+}
+
+
+@pytest.mark.parametrize("name", ROW_DEPENDENT)
+def test_answers_that_depend_on_other_rows_are_refused(rows, name):
+    with pytest.raises(ValueError, match="let each answer depend on its own row alone"):
+        limes.accelerate(ROW_DEPENDENT[name], rows[0])
+
+
+GOOD_ANSWERS = {
+    "truth values": lambda X: decide(X) > 0,
+    "objects": lambda X: np.array(decide(X).tolist(), dtype=object),
+    "tiny": lambda X: 1e-12 * decide(X),
+    "huge": lambda X: 1e200 * decide(X),
+    "scores of three": lambda X: 1e-9 * np.column_stack([decide(X), -decide(X), X[:, 0] - 1]),
+    "list": lambda X: decide(X).tolist(),
+}
+
+
+@pytest.mark.parametrize("name", GOOD_ANSWERS)
+def test_numbers_of_any_type_and_size_are_taken(rows, name):
+    fast = limes.accelerate(GOOD_ANSWERS[name], rows[0])
+    values = np.asarray(GOOD_ANSWERS[name](rows[0]), dtype=float)
+    labels = values > 0 if values.ndim == 1 else values.argmax(axis=1)
+    assert np.mean(fast.predict(rows[0]) == labels) > 0.9
 
 
 def test_a_forest_whose_threads_add_in_any_order_is_no_such_source(rows):
@@ -169,6 +201,43 @@ def test_an_svm_is_fitted_on_rows_of_all_kinds_without_a_copy(rows):
     ):
         fast = limes.BordersClassifier(SVC(gamma=2)).fit(kind, y)
         assert np.mean(fast.predict(kind) == y) > 0.9
+
+
+def test_probabilities_that_are_none_are_refused(rows):
+    class Wrong(Writer):
+        def predict_proba(self, X):
+            return super().predict_proba(X) - 0.5
+
+    model = Wrong("never").fit(*rows)
+    with pytest.raises(
+        ValueError, match=r"Wrong returned -0\.\d+ as a probability: expected 0 to 1"
+    ):
+        limes.accelerate(model, rows[0])
+
+
+def test_a_source_that_fails_in_a_report_is_named(rows):
+    class Fails(Writer):
+        def predict(self, X):
+            if getattr(self, "is_down", False):
+                raise RuntimeError("the service is down")
+            return super().predict(X)
+
+    model = Fails("never").fit(*rows)
+    fast = limes.accelerate(model, rows[0])
+    model.is_down = True
+    with pytest.raises(ValueError, match=r"the source Fails failed on \d+ rows with Runtime"):
+        fast.report(rows[0])
+
+
+def test_a_source_that_needs_writable_rows_is_given_copies(rows):
+    class Compiled(Writer):
+        def predict(self, X):
+            if not X.flags.writeable:
+                raise ValueError("buffer source array is read-only")
+            return super().predict(X)
+
+    fast = limes.accelerate(Compiled("never").fit(*rows), rows[0])
+    assert fast.report(rows[0]).agreement > 0.9
 
 
 def test_labels_that_are_no_classes_are_refused(rows):

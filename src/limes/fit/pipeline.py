@@ -120,7 +120,10 @@ class FitResult:
             coverage_agreement=coverage_agreement,
             agreement_rows=self.validation.description,
         )
-        measured = MeasuredLoss(*loss, self.validation.balanced_agreement(labels))
+        validation = self.validation
+        measured = MeasuredLoss(
+            *loss, validation.balanced_agreement(labels), validation.largest_class_share
+        )
         return replace(info, warnings=self._warnings(info, measured, min_agreement))
 
     def _warnings(

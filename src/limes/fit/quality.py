@@ -162,6 +162,8 @@ class MeasuredLoss:
     error: float
     # Mean agreement over the classes of the source, with its standard error.
     balanced_agreement: tuple[float, float]
+    # Share of rows that the source predicts as its most frequent class.
+    largest_share: float
 
     @property
     def is_large(self) -> bool:
@@ -196,6 +198,12 @@ def result_findings(
             f"min_agreement={min_agreement!r} is not reached: the model agrees with the source on "
             f"{lowest:.2%} {where}. Give more rows, or a source with exact sums and "
             "fallback='auto'."
+        )
+    elif info.agreement + config.loss_errors * info.agreement_error < loss.largest_share:
+        findings.append(
+            f"the model agrees with the source on {info.agreement:.1%} of rows, fewer than the "
+            f"{loss.largest_share:.1%} of its most frequent class: see whether the source's labels "
+            "are those of its probabilities, and give more rows."
         )
     elif loss.is_large and not findings:
         findings.append(

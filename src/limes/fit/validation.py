@@ -44,6 +44,11 @@ class ValidationSet:
         return len(self.rows) if self.origin is None else len(np.unique(self.origin))
 
     @property
+    def largest_class_share(self) -> float:
+        """Weighted share of the source's most frequent class."""
+        return float(np.bincount(self.class_index, self.weights, 1).max())
+
+    @property
     def description(self) -> str:
         """The rows in words."""
         if self.origin is None:

@@ -2,6 +2,8 @@
 
 import copy
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -54,15 +56,8 @@ class Asked:
     def _ask(self, rows: Array) -> NDArray[Any]:
         """Return the checked answers for a copy of a block of rows."""
         given = np.array(rows)
-        try:
+        with _named_failure(self.name, len(given)):
             answer = self.method(self._with_names(given))
-        except MemoryError:
-            raise
-        except Exception as error:
-            raise ValueError(
-                f"the source {self.name} failed on {len(given)} rows with "
-                f"{type(error).__name__}: {_in_one_line(error)}"
-            ) from error
         if not np.array_equal(given, rows):
             raise ValueError(
                 f"the source {self.name} changes the rows that it is given: let it copy them first."
@@ -99,12 +94,15 @@ class Asked:
         has_width = self.n_columns is None or values.shape[1:] == (self.n_columns,)
         is_flat = values.ndim == 1 and not self.n_columns
         if values.shape[:1] != (n_rows,) or not (is_flat or (is_wide and has_width)):
+            found = f"an array of shape {values.shape}" if values.ndim else type(answer).__name__
             raise ValueError(
-                f"the source {self.name} returned an array of shape {values.shape} for {n_rows} "
-                f"rows: expected {expected}."
+                f"the source {self.name} returned {found} for {n_rows} rows: expected an array of "
+                f"shape {expected}."
             )
         if is_label:
             return values
+        if values.dtype == object and all(isinstance(value, Real) for value in values.flat):
+            values = values.astype(np.float64)
         if values.dtype.kind not in "fiub":
             raise ValueError(
                 f"the source {self.name} returned {values.reshape(-1)[:1].tolist()[0]!r:.60} as a "
@@ -116,12 +114,45 @@ class Asked:
                 f"the source {self.name} returned NaN for {n_missing} of {n_rows} rows: it must "
                 "return a number for every row."
             )
+        if self.n_columns and not -MAX_ROUNDING <= values.min() <= values.max() <= 1 + MAX_ROUNDING:
+            worst = max(values.max(), 1 - values.min())
+            found = worst if worst == values.max() else values.min()
+            raise ValueError(
+                f"the source {self.name} returned {float(found):.4g} as a probability: expected 0 "
+                "to 1."
+            )
         return values
 
 
 def ask(model: Any, method: str, *, n_columns: int | None = None) -> Asked:
     """Return a method of a classifier that takes plain rows, with or without column names."""
     return Asked(getattr(model, method), model, n_columns=n_columns)
+
+
+def answer_read_only(method: Callable[[Any], Any], rows: Any, name: str) -> Any:
+    """Return the answer of a source for rows of any kind that it cannot write."""
+    with _named_failure(name, len(rows) if hasattr(rows, "__len__") else rows.shape[0]):
+        try:
+            return method(read_only(rows))
+        except (ValueError, TypeError) as error:
+            # Compiled code may ask for writable rows without writing.
+            if not _is_about_writing(error):
+                raise
+        return method(copy.deepcopy(rows))
+
+
+@contextmanager
+def _named_failure(name: str, n_rows: int) -> Iterator[None]:
+    """Turn an error of a source into one that names it, of one line."""
+    try:
+        yield
+    except MemoryError:
+        raise
+    except Exception as error:
+        raise ValueError(
+            f"the source {name} failed on {n_rows} rows with {type(error).__name__}: "
+            f"{_in_one_line(error)}"
+        ) from error
 
 
 def index_of_labels(labels: Labels, classes: Labels, owner: Any) -> Indices:
@@ -186,6 +217,9 @@ def read_only(X: Any) -> Any:
 def check_repeatable(source: MulticlassSource, rows: Array, name: str) -> None:
     """Raise an error where a source gives other answers when it is asked for the same rows again.
 
+    The second time, the rows come in the opposite order and without the last one: an answer may
+    depend on its own row alone.
+
     Examples
     --------
     >>> from limes.sources.base import SourceContext, as_source
@@ -200,8 +234,10 @@ def check_repeatable(source: MulticlassSource, rows: Array, name: str) -> None:
     ValueError: the source f gives other answers when it is asked again, ...
     """
     asked = rows[:: max(1, -(-len(rows) // REPEATED_ROWS))]
-    first, second = (source.probabilities(asked) for _ in range(2))
-    labels, again = (source.predict_index(asked) for _ in range(2))
+    others = asked[-2::-1] if len(asked) > 1 else asked
+    first, labels = source.probabilities(asked), source.predict_index(asked)
+    first, labels = first[len(others) - 1 :: -1], labels[len(others) - 1 :: -1]
+    second, again = source.probabilities(others), source.predict_index(others)
     change = np.abs(first - second).max(axis=1)
     # A label of two classes that are equally likely may change by rounding.
     largest = np.partition(first, -2, axis=1)
@@ -210,7 +246,8 @@ def check_repeatable(source: MulticlassSource, rows: Array, name: str) -> None:
     if is_other.any():
         raise ValueError(
             f"the source {name} gives other answers when it is asked again, for "
-            f"{int(is_other.sum())} of {len(asked)} rows: fix its random numbers."
+            f"{int(is_other.sum())} of {len(others)} rows: fix its random numbers, and let each "
+            "answer depend on its own row alone."
         )
 
 
