@@ -24,7 +24,7 @@ from sklearn.preprocessing import (
     StandardScaler,
     TargetEncoder,
 )
-from sklearn.svm import SVC, LinearSVC
+from sklearn.svm import SVC, LinearSVC, OneClassSVM
 
 import limes
 from limes.export.c import to_c
@@ -245,6 +245,40 @@ def test_the_classifier_is_fitted_to_a_table(census, quick_fit):
     assert not hasattr(copy, "model_")
     assert copy.get_params()["estimator__svc__C"] == 2
     assert cross_val_score(copy, rows, y, cv=2).mean() > 0.6
+
+
+@pytest.mark.parametrize("scheme", ["auto", "shared"])
+def test_an_outlier_detector_takes_a_table(census, scheme, quick_fit, tmp_path):
+    rows, _, new = census
+    source = make_pipeline(census_columns(), OneClassSVM(nu=0.1)).fit(rows)
+    fast = limes.accelerate(source, rows[rows.columns[::-1]], scheme=scheme)
+    assert np.mean(fast.predict(new) == source.predict(new)) >= (1.0 if scheme == "auto" else 0.9)
+    assert_array_equal(fast.predict(new[new.columns[::-1]]), fast.predict(new))
+    assert_array_equal(fast.feature_names_in_, rows.columns)
+    assert fast.predictor()(new.iloc[0].to_dict()) == fast.predict(new)[0]
+    with pytest.raises(ValueError, match="ColumnTransformer"):
+        fast.save(tmp_path / "table.limes")
+    maps = limes.BordersOutlierDetector.from_model(fast.model_)
+    maps.save(tmp_path / "maps.limes")
+    encoded = fast.encoder_.transform(new)
+    again = load_model(tmp_path / "maps.limes")
+    assert_array_equal(again.decision_function(encoded), fast.decision_function(new))
+
+
+def test_an_outlier_detector_is_fitted_to_a_table(census):
+    rows, _, new = census
+    fast = limes.BordersOutlierDetector(make_pipeline(census_columns(), OneClassSVM(nu=0.1)))
+    assert_array_equal(fast.fit(rows).predict(new), fast.estimator_.predict(new))
+    exact = limes.accelerate(fast.estimator_)
+    assert_array_equal(exact.predict(new), fast.predict(new))
+    numbers = make_pipeline(SimpleImputer(), StandardScaler(), OneClassSVM(nu=0.1))
+    fast = limes.BordersOutlierDetector(numbers).fit(rows[NUMBERS])
+    assert_array_equal(fast.predict(new[NUMBERS]), fast.estimator_.predict(new[NUMBERS]))
+    columns = make_column_transformer((StandardScaler(), NUMBERS))
+    source = make_pipeline(columns, OneClassSVM(nu=0.1)).fit(rows[NUMBERS].fillna(30))
+    shuffled = limes.accelerate(source, rows[NUMBERS[::-1]].fillna(30))
+    expected = source.predict(new[NUMBERS].fillna(30))
+    assert_array_equal(shuffled.predict(new[NUMBERS[::-1]].fillna(30)), expected)
 
 
 def test_a_pickled_model_predicts_the_same(census, fast):

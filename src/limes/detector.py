@@ -10,11 +10,11 @@ from sklearn.base import OutlierMixin
 from sklearn.frozen import FrozenEstimator
 from sklearn.svm import OneClassSVM
 from sklearn.utils import get_tags
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from limes._typing import Array
 from limes.fast_estimator import SAMPLED_ROWS, FastEstimator, array_module
-from limes.fit.input import seed_of, unchanged_on_error
+from limes.fit.input import FitInput, check_input, seed_of, take_columns, unchanged_on_error
 from limes.fit.outliers import DETECTOR_SCHEMES, fit_detector
 from limes.fit.parameters import RULES, check_values, one_of
 from limes.fit.quality import warn_of_quality
@@ -23,6 +23,12 @@ from limes.report import measure_break_even, slower_finding
 from limes.sources.answers import fit_protected
 from limes.sources.exact import exact_predict
 from limes.sources.generic import check_same_features, label_by
+from limes.sources.table_encoder import (
+    has_encoder,
+    in_source_order,
+    split_without_rows,
+    takes_table,
+)
 
 DETECTOR_RULES = {
     name: RULES[name] for name in ("n_borders", "fallback", "effort", "n_jobs", "verbose")
@@ -148,12 +154,12 @@ class BordersOutlierDetector(OutlierMixin, FastEstimator):
         """
         self._check_parameters()
         with unchanged_on_error(self):
-            rows = validate_data(self, X, accept_sparse="csr", dtype=(np.float64, np.float32))
             source = OneClassSVM() if self.estimator is None else self.estimator
+            given = check_input(self, source, X, None, None)
             if not isinstance(source, FrozenEstimator):
                 weight = fit_parameters.pop("sample_weight", None)
                 source = fit_protected(source, X, None, weight, **fit_parameters)
-            return self._fit_to_source(source, rows, start=time.perf_counter())
+            return self._fit_to_source(source, given, start=time.perf_counter())
 
     def decision_function(self, X: ArrayLike) -> Array:
         """Return the score of each row less ``offset_``: above 0 for inliers.
@@ -262,39 +268,49 @@ class BordersOutlierDetector(OutlierMixin, FastEstimator):
         """Raise for a parameter that is wrong."""
         check_values(self, DETECTOR_RULES)
 
-    def _fit_to_source(self, source: Any, X: Any, *, start: float) -> Self:
+    def _fit_to_source(self, source: Any, given: FitInput | None, *, start: float) -> Self:
         """Fit the model to a fitted source; without rows, take its exact sums."""
+        if given is None:
+            (inner, encoder), rows, groups = split_without_rows(source), None, None
+        else:
+            inner, rows, encoder, groups = given.encode(source, self.random_state)
+        # Synthetic rows of a map would mix categories.
+        is_auto = self.scheme == "auto" and self.n_borders == "auto"
         fitted = fit_detector(
-            source,
-            X,
-            scheme=self.scheme,
+            inner,
+            rows,
+            scheme="exact" if groups is not None and is_auto else self.scheme,
             n_borders=None if self.n_borders == "auto" else int(self.n_borders),
             fallback=self.fallback is not False,
             effort=float(self.effort),
             seed=seed_of(self.random_state),
             verbose=self.verbose,
         )
-        if X is None:
+        if given is None:
             self.n_features_in_ = fitted.scheme.n_features
-            if hasattr(source, "feature_names_in_"):
-                self.feature_names_in_ = source.feature_names_in_
+        if given is None or encoder is not None:
+            take_columns(self, source)
         info = replace(
             fitted.info,
             fit_seconds=time.perf_counter() - start,
-            features=None if X is None else FeatureStatistics.from_rows(X),
+            features=None if rows is None else FeatureStatistics.from_rows(rows),
         )
-        names = getattr(self, "feature_names_in_", None)
+        n_features, names = self.n_features_in_, getattr(self, "feature_names_in_", None)
+        if encoder is not None:
+            n_features, names = encoder.n_outputs, encoder.get_feature_names_out()
         classes = np.array([-1, 1])
         self.estimator_ = source
-        self._set_model(
-            Model(fitted.scheme, classes, self.n_features_in_, names, info, fitted.scores)
-        )
-        if self.verbose and X is not None:
-            both = self.model_.predict, source.predict
-            print(measure_break_even(self.fit_seconds_, X, *both, exact_predict(self, source)))
+        model = Model(fitted.scheme, classes, n_features, names, info, fitted.scores)
+        self._set_model(model, encoder)
         slower: list[str] = []
-        if X is not None and not info.warnings:
-            slower = slower_finding(self.model_.predict, label_by(source, classes), X)
+        if given is not None and self.verbose:
+            shown, predict = (
+                (rows, model.predict) if encoder is None else (given.table, self.predict)
+            )
+            others = label_by(source, classes), exact_predict(self, source)
+            print(measure_break_even(self.fit_seconds_, shown, predict, *others))
+        if rows is not None and not info.warnings:
+            slower = slower_finding(model.predict, label_by(inner, classes), rows)
         warn_of_quality([*info.warnings, *slower])
         return self
 
@@ -315,9 +331,11 @@ def accelerate_detector(
     check_is_fitted(model)
     if X is None:
         return fast._fit_to_source(model, None, start=start)
-    if (module := array_module(X, is_encoded=False)) is not None:
+    if (module := array_module(X, is_encoded=has_encoder(model))) is not None:
         names = getattr(model, "feature_names_in_", None)
         X = module.sample_rows(X, SAMPLED_ROWS, seed_of(fast.random_state), names=names)
-    check_same_features(model, X)
-    rows = validate_data(fast, X, accept_sparse="csr", dtype=(np.float64, np.float32))
-    return fast._fit_to_source(model, rows, start=start)
+    if not takes_table(model, X):
+        X = in_source_order(model, X)
+        check_same_features(model, X)
+    given = check_input(fast, model, X, None, None)
+    return fast._fit_to_source(model, given, start=start)

@@ -114,6 +114,18 @@ class TestRowsUnlikeTheTrainingRows:
         _, found = warnings_of(lambda: limes.accelerate(model, X, rng.permutation(y)))
         assert ["where chance finds 50.0%" in sentence for sentence in found] == [True]
 
+    @pytest.mark.usefixtures("quick_fit")
+    def test_rare_categories_and_long_tails_are_usual(self):
+        rng = np.random.default_rng(0)
+        rare = np.eye(24)[rng.choice(24, 800, p=np.r_[0.08, np.full(23, 0.04)])]
+        tails = rng.lognormal(0, 3, (800, 3))
+        for X in (np.column_stack([rare, rng.normal(size=800)]), tails):
+            y = X[:, -1] > np.median(X[:, -1])
+            for model in (SVC(), make_pipeline(StandardScaler(), SVC())):
+                model.fit(X, y)
+                _, found = warnings_of(lambda model=model, X=X: limes.accelerate(model, X))
+                assert not [sentence for sentence in found if "the rows given" in sentence]
+
 
 class TestConstantSource:
     def test_a_constant_model_is_returned(self, problem, source):
