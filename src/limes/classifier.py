@@ -29,12 +29,12 @@ from limes.fit.input import (
 )
 from limes.fit.parameters import check_parameters, fit_options
 from limes.fit.pipeline import FitResult, fit_exact, fit_model
-from limes.fit.quality import warn_of_quality
+from limes.fit.quality import other_labels_finding, warn_of_quality
 from limes.model.exact import ExactScheme
 from limes.model.file import load_model
 from limes.model.model import FeatureStatistics, Model
 from limes.old_names import refuse_old_name
-from limes.report import measure_break_even, other_labels_finding, slower_finding
+from limes.report import measure_break_even, slower_finding
 from limes.sources.answers import fit_protected
 from limes.sources.base import SourceContext
 from limes.sources.exact import exact_predict, is_detector

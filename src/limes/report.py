@@ -33,8 +33,6 @@ MIN_TIMED_ROWS = 8
 COMPARED_ROWS, MAX_COMPARED_VALUES = 1000, 1 << 22
 QUICK_SECONDS = 0.001
 CLEARLY_FASTER = 2.0
-# Rows whose labels are compared with those of exact sums, and the share that rounding explains.
-LABELLED_ROWS, MAX_OTHER_LABELS = 200, 0.02
 # Bins of probability, of the reliability diagram.
 N_BINS = 10
 
@@ -135,23 +133,6 @@ def measure_break_even(
     with threadpool_limits(1):
         times = _time_briefly({"fast": fast, "source": source, "exact": exact}, X)
     return BreakEven(fit_seconds, times["fast"], times.get("source"), times.get("exact"))
-
-
-def other_labels_finding(exact: Predict, source: Predict, X: Any) -> list[str]:
-    """Return that a source has other labels than its own sums, in one sentence, or nothing."""
-    rows = X[np.arange(0, X.shape[0], max(1, -(-X.shape[0] // LABELLED_ROWS)))]
-    rows = rows.toarray() if hasattr(rows, "toarray") else rows
-    try:
-        is_other = np.asarray(exact(rows) != source(rows))
-    except (ValueError, TypeError, RuntimeError):
-        return []
-    if is_other.mean() <= MAX_OTHER_LABELS:
-        return []
-    return [
-        "the model is the sums of the source, which predicts other labels for "
-        f"{int(is_other.sum())} of {len(is_other)} rows: give a function that returns the decision "
-        "values by which it predicts."
-    ]
 
 
 def slower_finding(fast: Predict, source: Predict, X: Any) -> list[str]:

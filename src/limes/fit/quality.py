@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -15,11 +16,14 @@ from limes.fit.data import FitData
 from limes.model.border_map import BorderMap
 from limes.model.model import FitInfo
 from limes.model.schemes import PairwiseScheme, Scheme, SharedScheme
+from limes.report import Predict
 from limes.sources.base import MIN_PROBABILITY, MulticlassSource
 
 # The rows that the agreement of exact sums stands for.
 EXACT_ROWS = "all rows, since the sums are those of the source"
 SAME_ROWS = "give rows with the scale and the order of columns that it was trained with"
+# Rows whose labels are compared with those of exact sums, and the share that rounding explains.
+LABELLED_ROWS, MAX_OTHER_LABELS = 200, 0.02
 ADVICE = "give rows as they occur in use (labels are not needed)"
 
 
@@ -127,6 +131,23 @@ def _skill_findings(class_index: Indices, true_class: Indices | None) -> tuple[s
         f"the source finds {mean:.1%} of each class of y on average, where chance finds "
         f"{chance:.1%}: {SAME_ROWS}.",
     )
+
+
+def other_labels_finding(exact: Predict, source: Predict, X: Any) -> list[str]:
+    """Return that a source has other labels than its own sums, in one sentence, or nothing."""
+    rows = X[np.arange(0, X.shape[0], max(1, -(-X.shape[0] // LABELLED_ROWS)))]
+    rows = rows.toarray() if hasattr(rows, "toarray") else rows
+    try:
+        is_other = np.asarray(exact(rows) != source(rows))
+    except (ValueError, TypeError, RuntimeError):
+        return []
+    if is_other.mean() <= MAX_OTHER_LABELS:
+        return []
+    return [
+        "the model is the sums of the source, which predicts other labels for "
+        f"{int(is_other.sum())} of {len(is_other)} rows: give a function that returns the decision "
+        "values by which it predicts."
+    ]
 
 
 def detector_causes(outside: str, class_index: Indices) -> tuple[str, ...]:
