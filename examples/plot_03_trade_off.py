@@ -5,8 +5,8 @@ The trade-off, and how to choose on it
 You need a faster model than the default, or a more faithful one: this example draws every model
 that the fit compared and sets a limit.
 
-Each candidate has a cost, in multiply-adds per row, and a disagreement with the source on held-
-out rows. The default takes the cheapest whose expected loss of skill cannot be noticed.
+Each candidate has a cost, in multiply-adds per row, and a disagreement with the source on
+held-out rows. The default takes the cheapest whose expected loss of skill cannot be noticed.
 """
 
 import matplotlib.pyplot as plt

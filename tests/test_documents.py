@@ -1,5 +1,6 @@
 """Pages name files that exist, and words that were retired do not return."""
 
+import csv
 import re
 from pathlib import Path
 
@@ -17,7 +18,10 @@ HAND_WRITTEN = [
     ROOT / "CONTRIBUTING.md",
     ROOT / "SECURITY.md",
 ]
-PAGES = [*HAND_WRITTEN, *sorted((ROOT / "docs").glob("*.md"))]
+GUIDE = sorted([*ROOT.glob("docs/guide/*.md"), *ROOT.glob("docs/runtimes/*.md")])
+PAGES = [*HAND_WRITTEN, *sorted((ROOT / "docs").glob("*.md")), *GUIDE]
+# Pages that the build of the site writes.
+GENERATED = ROOT / "docs" / "generated"
 # Folders whose files a page may name without their folder, as in a table of one package.
 BASES = ("", "src/limes", "src/limes/fit", "docs")
 # What is named that way, but is made by a command, or belongs to a user or to another program.
@@ -80,9 +84,12 @@ def named_files(page):
 def test_every_file_that_a_page_names_exists(page):
     names, links = named_files(page)
     missing = {name for name in names if not any((ROOT / base / name).exists() for base in BASES)}
-    # `make docs` makes these.
-    links = {link for link in links if not link.startswith("generated/")}
-    missing |= {link for link in links if not (page.parent / link).exists()}
+    targets = {link: (page.parent / link).resolve() for link in links}
+    missing |= {
+        link
+        for link, path in targets.items()
+        if not path.exists() and not path.is_relative_to(GENERATED)
+    }
     assert not missing
 
 
@@ -110,15 +117,34 @@ def test_a_missing_file_is_found(tmp_path):
     assert named_files(page) == ({"core/nothing.hpp"}, {"docs/nothing.md"})
 
 
-def test_the_code_in_the_readme_runs(tmp_path, monkeypatch):
+def test_the_code_in_the_readme_and_the_guide_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "agg")
     names = {}
     with quick_training():
-        for code in PYTHON_CODE.findall(README.read_text()):
-            exec(code, names)
+        for page in (README, *GUIDE):
+            for code in PYTHON_CODE.findall(page.read_text()):
+                exec(code, names)
     assert (tmp_path / "fast.limes").exists()
     assert len(names["labels"]) == len(names["X_test"])
+
+
+def test_figures_in_the_readme_are_those_of_the_committed_rows():
+    with (ROOT / "docs" / "benchmarks" / "results.csv").open() as stream:
+        rows = {(row["dataset"], row["method"]): row for row in csv.DictReader(stream)}
+    methods = {"scikit-learn `SVC`": "svc", "LightGBM, 100 trees": "lightgbm-100", "limes": "limes"}
+    lines = re.findall(r"^\|([^|]*)\|([^|]*)\| (\**\.\d.*) \|$", README.read_text(), re.M)
+    assert len(lines) == 6
+    dataset = ""
+    for name, method, figures in lines:
+        dataset = name.strip().split(" ")[0] or dataset
+        row = rows[dataset, methods[method.strip(" *")]]
+        single = rows[dataset, "limes-predictor"] if "limes" in method else row
+        values = [row["accuracy"], row["uncertainty_coefficient"], row["microseconds_per_row"]]
+        found = figures.replace("*", "").split(" | ")
+        for text, value in zip(found, [*values, single["microseconds_single_row"]], strict=True):
+            digits = len(text.partition(".")[2])
+            assert text == f"{float(value):.{digits}f}".removeprefix("0" if text[0] == "." else "")
 
 
 def retired_words():

@@ -247,7 +247,9 @@ def _confusion_table(comparison: Comparison, model: ModelScores) -> str:
 def _shaded_cell(count: int, share: float) -> str:
     """Return a cell, the darker the larger its share, with its number readable."""
     colour = "#fff" if share > 0.6 else "#1a1a2e"
-    style = f"background:rgba(0,90,160,{0.9 * share:.3f});color:{colour}"
+    # Mixed with white, not transparent: pages may be dark.
+    red, green, blue = (round(255 + 0.9 * share * (full - 255)) for full in (0, 90, 160))
+    style = f"background:rgb({red},{green},{blue});color:{colour}"
     return f'<td style="{style}">{count:,}</td>'
 
 
