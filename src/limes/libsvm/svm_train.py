@@ -14,13 +14,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.svm import SVC, NuSVC
+from sklearn.svm import SVC, NuSVC, OneClassSVM
 
 from limes._typing import Array, Indices
 from limes.libsvm.classifier import LibsvmClassifier
+from limes.libsvm.one_class import LibsvmOneClass
 from limes.model.coupling import class_pairs
 from limes.model.svm import TrainedSvm
-from limes.sources.svm import svm_from_sklearn
+from limes.sources.svm import one_class_from_sklearn, svm_from_sklearn
 
 KERNELS = ("linear", "poly", "rbf", "sigmoid")
 # LIBSVM's constants of the fit of a sigmoid: Lin, Lin & Weng (2007).
@@ -64,9 +65,14 @@ class SvmTrainer:
     def __post_init__(self) -> None:
         self._random = CRandom()
 
-    def train(self, X: Any, y: NDArray[Any]) -> LibsvmClassifier:
-        """Return the model, its classes in LIBSVM's order."""
+    def train(self, X: Any, y: NDArray[Any]) -> LibsvmClassifier | LibsvmOneClass:
+        """Return the model, its classes in LIBSVM's order; a one-class SVM takes all rows."""
         X = as_int32_csr(X)
+        if self.svm_type == "one_class":
+            with _captured_output() as text:
+                detector = OneClassSVM(nu=self.nu, **self._common_options(X)).fit(X)
+            self.output += text[0]
+            return LibsvmOneClass(one_class_from_sklearn(detector), first_index=self.first_index)
         labels = order_labels(y)
         class_index = _class_index(y, labels)
         weights = np.array([self.weights.get(int(label), 1.0) for label in labels])
@@ -91,8 +97,9 @@ class SvmTrainer:
         predicted = np.empty(len(y))
         for test, train in self._folds(y, n_folds):
             model = self.train(X[train], y[train])
-            is_probable = self.probability and self.svm_type == "c_svc"
-            predict = model.predict_likeliest if is_probable else model.predict
+            predict = model.predict
+            if isinstance(model, LibsvmClassifier) and self.probability:
+                predict = model.predict if self.svm_type != "c_svc" else model.predict_likeliest
             predicted[test] = predict(X[test])
         return predicted
 
@@ -101,17 +108,7 @@ class SvmTrainer:
 
         The output is that of each pair of classes.
         """
-        highest = max(1, X.shape[1] - 1 + self.first_index)
-        common = {
-            "kernel": self.kernel,
-            "degree": self.degree,
-            "gamma": 1 / highest if self.gamma is None else self.gamma,
-            "coef0": self.coef0,
-            "tol": self.tolerance,
-            "cache_size": self.cache_mb,
-            "shrinking": self.shrinking,
-            "verbose": True,
-        }
+        common = self._common_options(X)
         if self.svm_type == "nu_svc":
             svc = NuSVC(nu=self.nu, **common)
         else:
@@ -121,6 +118,20 @@ class SvmTrainer:
         if self.svm_type == "nu_svc":
             return svm, [match[0] for match in BLOCK.finditer(text[0])]
         return svm, _like_libsvm(text[0], svm, np.bincount(class_index), costs)
+
+    def _common_options(self, X: Any) -> dict[str, Any]:
+        """Return the options that all kinds of SVMs have."""
+        highest = max(1, X.shape[1] - 1 + self.first_index)
+        return {
+            "kernel": self.kernel,
+            "degree": self.degree,
+            "gamma": 1 / highest if self.gamma is None else self.gamma,
+            "coef0": self.coef0,
+            "tol": self.tolerance,
+            "cache_size": self.cache_mb,
+            "shrinking": self.shrinking,
+            "verbose": True,
+        }
 
     def _cross_validate_sigmoid(
         self, X: Any, class_index: Indices, pair: tuple[int, int], weights: Array
@@ -148,7 +159,7 @@ class SvmTrainer:
     def _folds(self, y: NDArray[Any], n_folds: int) -> Iterator[tuple[Indices, Indices]]:
         """Yield the rows of each fold and the others, as LIBSVM chooses them."""
         n_folds = min(n_folds, len(y))
-        if n_folds == len(y):
+        if n_folds == len(y) or self.svm_type == "one_class":
             order = self._random.shuffle(np.arange(len(y)))
             starts = [number * len(y) // n_folds for number in range(n_folds + 1)]
         else:
@@ -244,7 +255,8 @@ def _captured_output() -> Iterator[list[str]]:
             os.dup2(original, 1)
             os.close(original)
             file.seek(0)
-            text[0] = file.read().decode("ascii", "replace")
+            # In LIBSVM's own words.
+            text[0] = file.read().decode("ascii", "replace").replace("Warning: ", "WARNING: ")
 
 
 def _like_libsvm(text: str, svm: TrainedSvm, sizes: Indices, costs: Array) -> list[str]:
