@@ -12,7 +12,7 @@ from tests.package.wheel_check import (
 )
 
 EXPECTED = {"limes/__init__.py", "limes/export/model.h.in"}
-GOOD = [*EXPECTED, "limes/_core/_native.abi3.so", "limes-0.1.0.dist-info/licenses/LICENSE"]
+GOOD = [*sorted(EXPECTED), "limes/_core/_native.abi3.so", "limes-0.1.0.dist-info/licenses/LICENSE"]
 
 
 @pytest.mark.parametrize("module", ["_native.abi3.so", "_native.cpython-311-x.so", "_native.pyd"])
