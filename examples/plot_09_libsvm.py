@@ -9,6 +9,7 @@ The commands do the same: ``limes accelerate model rows --range range -o fast.li
 """
 
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -27,12 +28,16 @@ X = X[:, [0, 9]]  # alcohol and colour
 folder = Path(tempfile.mkdtemp())
 lines = [f"{label} 1:{a:g} 2:{b:g}" for label, (a, b) in zip(y, X, strict=True)]
 (folder / "wine").write_text("\n".join(lines) + "\n")
+program = [sys.executable, "-m", "limes"]  # the command ``limes``, on the PATH or not
 scaled = subprocess.run(
-    ["limes", "svm-scale", "-s", "wine.range", "wine"], cwd=folder, capture_output=True, check=True
+    [*program, "svm-scale", "-s", "wine.range", "wine"],
+    cwd=folder,
+    capture_output=True,
+    check=True,
 )
 (folder / "wine.scaled").write_bytes(scaled.stdout)
 subprocess.run(
-    ["limes", "svm-train", "-q", "-c", "10", "-g", "1", "wine.scaled", "wine.model"],
+    [*program, "svm-train", "-q", "-c", "10", "-g", "1", "wine.scaled", "wine.model"],
     cwd=folder,
     check=True,
 )
