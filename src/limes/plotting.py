@@ -117,7 +117,13 @@ def draw_plane(fast: BordersClassifier, X: Array, y: Labels, ax: "Axes") -> "Pla
     _draw_points(*points_near(fast, plane, max_points=MAX_POINTS), ax)
     ax.set(xlabel=plane.names[0], ylabel=plane.names[1])
     if len(fast.classes_) <= len(COLOURS):
-        ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1), frameon=False, markerscale=2.5)
+        ax.legend(
+            loc="upper center",
+            bbox_to_anchor=(0.5, -0.12),
+            ncols=2,
+            frameon=False,
+            markerscale=2.5,
+        )
     return plane
 
 

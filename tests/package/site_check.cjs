@@ -23,6 +23,11 @@ const types = { ".html": "text/html", ".js": "text/javascript", ".css": "text/cs
 function serve() {
   const server = http.createServer((request, response) => {
     const name = path.join(root, decodeURIComponent(new URL(request.url, "http://localhost").pathname));
+    // A report names no icon of its own; browsers ask for one.
+    if (request.url === "/favicon.ico") {
+      response.writeHead(204).end();
+      return;
+    }
     if (!name.startsWith(root) || !fs.existsSync(name) || fs.statSync(name).isDirectory()) {
       response.writeHead(404).end();
       return;

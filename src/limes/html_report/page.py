@@ -326,7 +326,7 @@ def _candidates(fast: Any) -> str:
             "All models that the fit compared. There were too few rows to hold any out, so that "
             "their agreement is not known.",
         )
-    figure, axes = small_figure(7.4, 4.8)
+    figure, axes = small_figure(5.8, 5.2)
     draw_candidates(fast, axes)
     alt = f"Disagreement with the source against the cost per row, of {len(candidates)} candidates."
     rows = escape(fast.model_.info.agreement_rows or "held-out rows like those given")
@@ -374,7 +374,7 @@ def _borders(fast: Any, X: Any, y: Labels) -> str:
         return ""
     rows = X[:n_drawn]
     dense = np.asarray(rows.toarray() if sparse.issparse(rows) else rows, dtype=np.float64)
-    figure, axes = small_figure(8.4, 5.6)
+    figure, axes = small_figure(5.6, 5.4)
     plane = draw_plane(fast, dense, y[:n_drawn], axes)
     maps = fast.scheme_.maps
     points = ", border points and an arrow across the border at each" if maps else ""
