@@ -2,7 +2,9 @@
 
 import json
 
-from tests.cli.commands import output_of, run
+import pytest
+
+from tests.cli.commands import error_of, output_of, run
 
 
 def test_models_and_rows_are_described(folder, capsys):
@@ -24,3 +26,17 @@ def test_unknown_facts_are_omitted(folder, tmp_path, capsys):
     (tmp_path / "head.csv").write_text("a,b,label\n")
     result = json.loads(output_of(capsys, "info", tmp_path / "head.csv", "--json"))
     assert (result["n_rows"], result["n_features"]) == (0, 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (f"<!DOCTYPE a SYSTEM '{'b' * 100}'>\n<opencv_storage/>", "without a document type"),
+        (f"<!--{'b' * 100}-->\n<opencv_storage/>", "expected an SVM of OpenCV"),
+        ("<FeatureStatistics/>", "expected rows, found XML without a model of OpenCV"),
+    ],
+)
+def test_xml_without_a_model_is_named(text, message, tmp_path, capsys):
+    path = tmp_path / "a.xml"
+    path.write_text(f"<?xml version='1.0'?>\n{text}\n")
+    assert message in error_of(capsys, "info", path)

@@ -219,6 +219,7 @@ def test_limes_predict_names_labels_in_the_order_of_the_model(files):
         ("svm-train fraction", "fraction: expected whole numbers as labels, found 1234567.25"),
         ("svm-train -z 1 libsvm_train", "unknown option: -z"),
         ("svm-train -c x libsvm_train", "expected a number after -c, got 'x'"),
+        ("svm-train -s 1 -n 0.999 libsvm_train", "svm-train: specified nu is infeasible: -n 0.999"),
         ("svm-train", "expected 1 or 2 files"),
         ("svm-predict libsvm_test libsvm.model", "expected 3 files"),
         ("svm-predict missing libsvm.model out", "missing: can't open input file"),

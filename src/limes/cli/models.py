@@ -17,6 +17,8 @@ from limes.sources.exact import is_detector, labels_of
 
 # Bytes of a file by which its kind is recognised.
 PREAMBLE_BYTES = 64
+# In XML, comments and a document type may precede the name of the first element.
+XML_PREAMBLE_BYTES = 4096
 LIBAGF_TYPES = (b"1v1", b"1vR", b"ADJ")
 # A control file of multi_borders: a name, then a hierarchy or the classes left of a border.
 LIBAGF_CONTROL = re.compile(rb"\s*[A-Za-z_.][^\s{}/;:,\"<>%]*\s+(?:\{\s|[\d\s]+/\s)")
@@ -148,7 +150,8 @@ def _open_model(path: Path, n_features: int | None, scaling: Path | None) -> Ope
 def recognise_model(path: Path) -> str | None:
     """Return which program's model a file is, by its first bytes; None if it is none."""
     with path.open("rb") as stream:
-        preamble = stream.read(PREAMBLE_BYTES)
+        start = stream.read(XML_PREAMBLE_BYTES)
+    preamble = start[:PREAMBLE_BYTES]
     if preamble.startswith(MAGIC):
         return "limes"
     if preamble.split(maxsplit=1)[:1] in ([word] for word in LIBAGF_TYPES):
@@ -161,7 +164,9 @@ def recognise_model(path: Path) -> str | None:
     if preamble[:1] == b"\x08" and preamble[2:3] in (b"\x12", b":", b"B"):
         return "onnx"
     text = preamble.removeprefix(b"\xef\xbb\xbf").lstrip()
-    if text.startswith(b"%YAML") or (text.startswith((b"<", b"{")) and b"opencv" in text):
+    if text.startswith(b"%YAML") or (text.startswith(b"{") and b"opencv" in text):
+        return "opencv"
+    if text.startswith(b"<") and b"opencv_storage" in start:
         return "opencv"
     content = recognise_file(path)
     return "skops" if content is not None and content.name == "skops" else None

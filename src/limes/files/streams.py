@@ -79,6 +79,14 @@ SIGNATURES: tuple[tuple[tuple[bytes, ...], Content], ...] = (
         ),
     ),
     (
+        (b"<?xml", b"\xef\xbb\xbf<?xml", b"<!DOCTYP"),
+        Content(
+            "XML",
+            "XML without a model of OpenCV",
+            "give image statistics with --imstat, and write rows as CSV",
+        ),
+    ),
+    (
         (b"\x89HDF\r\n", b"CDF\x01", b"CDF\x02"),
         Content("HDF5", "an HDF5 or NetCDF file", "open it with xarray, and call fast.predict"),
     ),

@@ -114,7 +114,13 @@ class SvmTrainer:
         else:
             svc = SVC(C=1.0, class_weight=dict(enumerate(costs)), **common)
         with _captured_output() as text:
-            svm = svm_from_sklearn(svc.fit(X, class_index))
+            try:
+                svm = svm_from_sklearn(svc.fit(X, class_index))
+            except ValueError as error:
+                # scikit-learn gives LIBSVM's own message as bytes.
+                if isinstance(reason := error.args[0], bytes):
+                    raise ValueError(f"{reason.decode()}: -n {self.nu:g}") from None
+                raise
         if self.svm_type == "nu_svc":
             return svm, [match[0] for match in BLOCK.finditer(text[0])]
         return svm, _like_libsvm(text[0], svm, np.bincount(class_index), costs)
