@@ -237,6 +237,14 @@ def test_a_damaged_archive_is_refused(tmp_path):
     assert "not a readable .npz archive" in refusal(tmp_path / "rows.npz")
     (tmp_path / "rows.npz").write_bytes(data[:80] + b"\xff" * 10 + data[90:])
     refusal(tmp_path / "rows.npz")
+    # The directory: an unknown version, and a name that is no UTF-8.
+    entry = data.rfind(b"PK\x01\x02")
+    for changes in ({6: 97}, {9: 8, 46: 255}):
+        damaged = bytearray(data)
+        for place, value in changes.items():
+            damaged[entry + place] = value
+        (tmp_path / "rows.npz").write_bytes(damaged)
+        assert "not a readable .npz archive" in refusal(tmp_path / "rows.npz")
 
 
 @pytest.mark.parametrize("name", ["rows.parquet", "rows.arrow"])

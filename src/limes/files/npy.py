@@ -29,7 +29,10 @@ HEADER_BYTES = 128
 # Largest single read: a stream may be far shorter than its header says.
 MAX_READ_BYTES = 1 << 24
 # Exceptions of the zip reader for damaged archives.
-DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, OSError)
+DAMAGED = (
+    *(zipfile.BadZipFile, zlib.error, EOFError, UnicodeError),
+    *(NotImplementedError, RuntimeError, OSError),
+)
 # Largest array in Fortran order: its first row ends near the end of the file, so all is read.
 MAX_TRANSPOSED_BYTES = 1 << 32
 

@@ -109,7 +109,8 @@ def recognise_file(path: Path) -> Content | None:
         try:
             with zipfile.ZipFile(stream) as archive:
                 names = archive.namelist()
-        except zipfile.BadZipFile:
+        except (zipfile.BadZipFile, NotImplementedError, UnicodeError):
+            # Damaged: an unknown version, or a name that is no UTF-8.
             return NPZ if plain_suffix(path) == ".npz" else ZIP
     if "schema.json" in names:
         return SKOPS
