@@ -230,3 +230,20 @@ def test_c_has_the_labels(kind, request, tmp_path):
     )
     found = np.array(done.stdout.split(), dtype=int)
     assert np.mean(found == fast.predict(X)) > 0.999
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        OneClassSVM(),
+        make_pipeline(StandardScaler(), OneClassSVM()),
+        FrozenEstimator(OneClassSVM().fit(make_moons(100, random_state=0)[0])),
+    ],
+    ids=["alone", "pipeline", "frozen"],
+)
+def test_a_classifier_of_a_detector_is_refused(source):
+    X, y = make_moons(100, noise=0.1, random_state=0)
+    fast = limes.BordersClassifier(source)
+    with pytest.raises(ValueError, match=f"{type(source).__name__} is an outlier detector"):
+        fast.fit(X, np.array(["a", "b"])[y])
+    assert not hasattr(fast, "model_")

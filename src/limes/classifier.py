@@ -272,6 +272,11 @@ class BordersClassifier(ClassifierMixin, FastEstimator):
         check_parameters(self)
         with unchanged_on_error(self):
             source = SVC() if self.estimator is None else self.estimator
+            if is_detector(source):
+                raise ValueError(
+                    f"{type(source).__name__} is an outlier detector, which ignores y: "
+                    "give it to BordersOutlierDetector, or give a classifier here."
+                )
             given = check_input(self, source, X, y, sample_weight)
             check_classification_targets(given.labels)
             if hasattr(source, "fit") and not isinstance(source, FrozenEstimator):
