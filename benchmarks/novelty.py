@@ -209,13 +209,16 @@ def table(rows, method):
 
 
 def main(names):
-    """Measure problems, write their lines and print the tables."""
+    """Measure problems, write their lines beside those of the others, and print the tables."""
     with threadpool_limits(1):
         rows = [row for name in names for seed in SEEDS for row in measure(name, seed)]
-    with (FOLDER / "rows.csv").open("w", newline="") as stream:
+    path = FOLDER / "rows.csv"
+    with path.open(newline="") as stream:
+        kept = [row for row in csv.DictReader(stream) if row["problem"] not in names]
+    with path.open("w", newline="") as stream:
         writer = csv.DictWriter(stream, fieldnames=list(rows[0]), lineterminator="\n")
         writer.writeheader()
-        for row in rows:
+        for row in [*kept, *rows]:
             words = {key: f"{v:.6g}" if isinstance(v, float) else v for key, v in row.items()}
             writer.writerow(words)
     for method in METHODS:
