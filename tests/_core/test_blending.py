@@ -114,3 +114,10 @@ def test_rows_far_out_have_the_values_of_float64(level, n_points, size):
     X = normal(rng, (50, 3)) * size
     values = spec.build(level=level).decide(X)
     assert_allclose(values, spec.build(level=level, double=True).decide(X), rtol=2e-3, atol=1e-3)
+
+
+def test_slopes_whose_mean_is_infinite_are_not_split(capfd):
+    slopes = np.full((4, 1, 5), 1.7e308)
+    with np.errstate(over="ignore", invalid="ignore"):
+        assert split_common_slopes(slopes, np.ones((5, 1)), 3) is None
+    assert capfd.readouterr() == ("", "")

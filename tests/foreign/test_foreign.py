@@ -141,6 +141,19 @@ def test_a_name_in_an_onnx_model_that_is_no_text_is_refused(tmp_path):
         read_onnx_model(path)
 
 
+def test_a_signalling_nan_in_an_onnx_model_is_refused_without_a_warning(tmp_path):
+    onnx = pytest.importorskip("onnx")
+    model = onnx.load(STORED / "onnx_scaled.onnx")
+    node = next(node for node in model.graph.node if node.op_type == "SVMClassifier")
+    rho = next(item for item in node.attribute if item.name == "rho")
+    rho.floats[0] = 123.25
+    data, path = model.SerializeToString(), tmp_path / "model.onnx"
+    signalling = np.uint32(0x7F800001).tobytes()
+    path.write_bytes(data.replace(np.float32(123.25).tobytes(), signalling))
+    with pytest.raises(ValueError, match=r"model\.onnx"):
+        read_onnx_model(path)
+
+
 def test_an_onnx_model_with_other_steps_is_refused(tmp_path, rows):
     skl2onnx = pytest.importorskip("skl2onnx")
     X, y, _ = rows

@@ -325,6 +325,9 @@ def split_common_slopes(slopes: Array, projection: Array, blend: int) -> Factors
         return None
     base = slopes.mean(axis=0)
     rest = (slopes - base).reshape(-1, n_features)
+    # The mean of slopes near the largest float is infinite, and LAPACK prints of such values.
+    if not (np.isfinite(rest).all() and np.isfinite(projection).all()):
+        return None
     local = np.linalg.lstsq(projection, rest.T, rcond=None)[0].T
     largest = np.abs(slopes).max()
     if np.abs(local @ projection.T - rest).max() > MAX_ERROR * largest:

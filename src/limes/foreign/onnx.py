@@ -85,7 +85,9 @@ def _attributes(node: Any, name: str) -> dict[str, Any]:
     for attribute in node.attribute:
         key = attribute.name
         if attribute.floats:
-            found[key] = np.array(attribute.floats, dtype=np.float64)
+            # A signalling NaN warns when it is converted; it is refused below as any other.
+            with np.errstate(invalid="ignore"):
+                found[key] = np.array(attribute.floats, dtype=np.float64)
         elif attribute.ints:
             found[key] = np.array(attribute.ints, dtype=np.int64)
         elif attribute.strings:
