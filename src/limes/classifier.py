@@ -308,13 +308,7 @@ class BordersClassifier(ClassifierMixin, FastEstimator):
         >>> bool((fast.decision_function([[0.0, 1.0], [1.0, -0.5]]) > 0)[1])
         True
         """
-        if (
-            type(X) is not np.ndarray
-            and (other := self._predict_array("decision_function", X)) is not None
-        ):
-            return other
-        rows = self._check_rows(X)
-        return self.model_.decision_function(rows, n_jobs=self.n_jobs)
+        return self._apply("decision_function", X)
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: ArrayLike) -> Array:
@@ -345,13 +339,7 @@ class BordersClassifier(ClassifierMixin, FastEstimator):
         array([[1., 0.],
                [0., 1.]])
         """
-        if (
-            type(X) is not np.ndarray
-            and (other := self._predict_array("predict_proba", X)) is not None
-        ):
-            return other
-        rows = self._check_rows(X)
-        return self.model_.predict_proba(rows, n_jobs=self.n_jobs)
+        return self._apply("predict_proba", X)
 
     def predict(self, X: ArrayLike) -> Labels:
         """Predict the class of each row.
@@ -377,10 +365,7 @@ class BordersClassifier(ClassifierMixin, FastEstimator):
         >>> fast.predict([[0.0, 1.0], [1.0, -0.5]])
         array([0, 1])
         """
-        if type(X) is not np.ndarray and (other := self._predict_array("predict", X)) is not None:
-            return other
-        rows = self._check_rows(X)
-        return self.model_.predict(rows, n_jobs=self.n_jobs)
+        return self._apply("predict", X)
 
     if not TYPE_CHECKING:
 

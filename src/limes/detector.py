@@ -184,13 +184,7 @@ class BordersOutlierDetector(OutlierMixin, FastEstimator):
         >>> fast.decision_function([[0.0, 1.0], [5.0, 5.0]]) > 0
         array([ True, False])
         """
-        if (
-            type(X) is not np.ndarray
-            and (other := self._predict_array("decision_function", X)) is not None
-        ):
-            return other
-        rows = self._check_rows(X)
-        return self.model_.decision_function(rows, n_jobs=self.n_jobs)
+        return self._apply("decision_function", X)
 
     def score_samples(self, X: ArrayLike) -> Array:
         """Return the score of each row, ``decision_function`` plus ``offset_``: low for outliers.
@@ -241,10 +235,7 @@ class BordersOutlierDetector(OutlierMixin, FastEstimator):
         >>> fast.predict([[0.0, 1.0], [5.0, 5.0]])
         array([ 1, -1])
         """
-        if type(X) is not np.ndarray and (other := self._predict_array("predict", X)) is not None:
-            return other
-        rows = self._check_rows(X)
-        return self.model_.predict(rows, n_jobs=self.n_jobs)
+        return self._apply("predict", X)
 
     @property
     def offset_(self) -> float:

@@ -298,13 +298,15 @@ class FastEstimator(MetaEstimatorMixin, BaseEstimator):
             ensure_min_samples=0,
         )
 
-    def _predict_array(self, method: str, X: Any) -> Any:
-        """Return what a method predicts for an array of ARRAY_MODULES; None for any other."""
-        module = array_module(X, is_encoded=self.__dict__.get("encoder_") is not None)
-        if module is None:
-            return None
-        check_is_fitted(self, "model_")
-        return module.predict_array(self, method, X)
+    def _apply(self, method: str, X: Any) -> Any:
+        """Return what a method of the model predicts; arrays of ARRAY_MODULES keep their kind."""
+        if type(X) is not np.ndarray:
+            module = array_module(X, is_encoded=self.__dict__.get("encoder_") is not None)
+            if module is not None:
+                check_is_fitted(self, "model_")
+                return module.predict_array(self, method, X)
+        rows = self._check_rows(X)
+        return getattr(self.model_, method)(rows, n_jobs=self.n_jobs)
 
     def _is_plain(self, X: Any) -> bool:
         """Return whether rows need no checks by scikit-learn, which take longer than one row."""
