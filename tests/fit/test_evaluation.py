@@ -35,7 +35,8 @@ def curved_svm(n_rows=1500):
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _quick():
+def _quick(fit_with_fallback):
+    """Train with few samples, but not the model whose share of rows is measured."""
     with quick_training():
         yield
 
@@ -150,10 +151,11 @@ class TestDefault:
         probabilities = fast.predict_proba(X)
         assert np.array_equal(fast.classes_[probabilities.argmax(axis=1)], fast.predict(X))
 
-    def test_the_same_call_gives_the_same_model(self, fit_with_fallback):
-        _, others, fast = fit_with_fallback
-        svc, X, _ = curved_svm()
-        again = limes.accelerate(svc, X, min_agreement=0.97, random_state=1)
+    def test_the_same_call_gives_the_same_model(self):
+        svc, X, others = curved_svm()
+        fast, again = (
+            limes.accelerate(svc, X, min_agreement=0.97, random_state=1) for _ in range(2)
+        )
         assert fast.fallback_margin_ == again.fallback_margin_
         assert np.array_equal(fast.predict_proba(others), again.predict_proba(others))
 

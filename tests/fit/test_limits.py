@@ -32,16 +32,6 @@ def checkerboard():
     return SVC(gamma=10, C=10).fit(X[:1000], y[:1000]), X[:1000], X[1000:]
 
 
-@pytest.mark.parametrize("limit", [{"max_cost": 150}, {"max_bytes": 1000}])
-def test_a_limit_is_kept_and_used(checkerboard, limit):
-    model, X, rows = checkerboard
-    fast = limes.accelerate(model, X, scheme="shared", fallback=False, random_state=0, **limit)
-    ((name, value),) = limit.items()
-    measured = fast.cost_ if name == "max_cost" else constant_bytes(fast)
-    assert 0.5 * value < measured <= value
-    assert np.mean(fast.predict(rows) == model.predict(rows)) > 0.8
-
-
 @pytest.mark.parametrize("max_bytes", [600, 900, 2048])
 @pytest.mark.parametrize("scale", [1.0, 300.0])
 def test_the_c_header_of_a_small_model_is_within_max_bytes(max_bytes, scale):

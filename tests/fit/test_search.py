@@ -11,6 +11,7 @@ from sklearn.svm import SVC
 from sklearn.utils import shuffle
 
 import limes
+from limes.export.c import constant_bytes
 from limes.fit import evaluation
 from limes.fit.config import DEFAULTS, FitOptions, Limits
 from limes.fit.data import FitData
@@ -121,6 +122,19 @@ def test_models_are_equal_for_any_number_of_jobs():
             getattr(first.scheme_.maps[0], name), getattr(second.scheme_.maps[0], name)
         )
     assert first.candidates_ == second.candidates_
+
+
+@pytest.mark.parametrize("limit", [{"max_cost": 150}, {"max_bytes": 1000}])
+def test_a_limit_is_kept_and_used(limit):
+    # Classes that many points are needed for, whatever the base function.
+    X = np.random.default_rng(0).uniform(-1, 1, (1500, 2))
+    y = np.floor(2.5 * X).sum(axis=1) % 2
+    X, rows, model = X[:1000], X[1000:], SVC(gamma=10, C=10).fit(X[:1000], y[:1000])
+    fast = limes.accelerate(model, X, scheme="shared", fallback=False, random_state=0, **limit)
+    ((name, value),) = limit.items()
+    measured = fast.cost_ if name == "max_cost" else constant_bytes(fast)
+    assert 0.5 * value < measured <= value
+    assert np.mean(fast.predict(rows) == model.predict(rows)) > 0.9
 
 
 def test_a_sphere_in_many_dimensions_gets_a_curved_base():

@@ -12,7 +12,7 @@ def candidate(cost, agreement, error=0.01):
     return Candidate("shared", cost, 4, cost, agreement, error)
 
 
-def test_the_cheapest_within_an_error_of_the_best_is_selected():
+def test_the_cheapest_within_two_errors_of_the_best_is_selected():
     assert (
         select([candidate(1, 0.80), candidate(8, 0.955), candidate(32, 0.96), candidate(128, 0.95)])
         == 1
@@ -33,11 +33,10 @@ def test_candidates_that_cost_more_than_the_source_are_not_trained():
     assert 0.9 < largest.cost / max(5000, n_vectors * 30 / 10) <= 1
 
 
-def test_a_costly_candidate_must_be_better_by_two_errors():
+def test_a_costlier_candidate_must_be_better_by_two_errors():
     candidates = [candidate(8, 0.942), candidate(32, 0.96), candidate(128, 0.90)]
-    assert select(candidates) == select(candidates, max_cost_without_proof=32) == 1
-    assert select(candidates, max_cost_without_proof=31) == 0
-    assert select([candidate(8, 0.938), *candidates[1:]], max_cost_without_proof=31) == 1
+    assert select(candidates) == 0
+    assert select([candidate(8, 0.938), *candidates[1:]]) == 1
 
 
 def test_a_cheap_candidate_that_misses_a_rare_class_is_not_selected():
@@ -60,7 +59,7 @@ def test_the_cheapest_good_enough_candidate_is_selected():
     candidates = [
         candidate(1, 0.90),
         candidate(8, 0.97),
-        candidate(32, 0.98),
+        candidate(32, 0.975),
         candidate(128, 0.999),
     ]
     assert select(candidates) == 3

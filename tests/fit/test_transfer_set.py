@@ -95,10 +95,13 @@ def test_the_directions_of_wide_rows_are_those_that_the_source_depends_on():
 
 def test_gradients_that_take_long_give_no_directions():
     rng = np.random.default_rng(0)
-    rows = rng.normal(size=(100, 60))
+    # A gradient takes two calls for each feature: sixteen of them as long as 25 600 rows.
+    rows = rng.normal(size=(100, 800))
     source = as_source(lambda X: X[:, 0], SourceContext(rows, None, False, rng))
     source.query_cost = 1e9
-    assert build_transfer_set(source, rows, rng=rng).directions is None
+    transfer_set = build_transfer_set(source, rows, rng=rng)
+    assert 15_000 < len(transfer_set.rows) < 25_600
+    assert transfer_set.directions is None
 
 
 def test_synthetic_rows_of_a_table_mix_no_categories_before_dense_steps():

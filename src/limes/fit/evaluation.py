@@ -26,6 +26,9 @@ from limes.timing import time_in_turns
 MAX_MARGIN = 1e30
 # Numeric guards: below these, skill and entropy are rounding errors.
 MIN_SKILL, MIN_ENTROPY = 1e-6, 1e-12
+# Squares may be evaluated for an eighth, a quarter or half of the classes, where that is no less
+# than some: the choice of an algorithm, not of labels.
+LISTED_PARTS, MIN_LISTED = (8, 4, 2), 6
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,15 +55,12 @@ class SkillCriterion:
             return False
         loss, error = self.skill_loss(class_index)
         max_loss = min(config.max_skill_loss, config.max_relative_skill_loss * self.skill)
-        # A model that is much better than the source predicts other labels.
-        return (
-            loss + config.loss_errors * error <= max_loss
-            and loss >= -config.max_gain_ratio * max_loss
-        )
+        # A model that is better than the source by more than that predicts other labels.
+        return loss + config.loss_errors * error <= max_loss and loss >= -max_loss
 
     def keeps_brier(self, probabilities: Array) -> bool:
         """Return whether the expected increase of the Brier score is below its limit."""
-        return self.brier_increase(probabilities) <= DEFAULTS.criterion.max_brier_increase
+        return self.brier_increase(probabilities) <= DEFAULTS.criterion.max_skill_loss
 
     def skill_loss(self, class_index: Indices) -> tuple[float, float]:
         """Return the expected loss of uncertainty coefficient by labels, and its standard error."""
@@ -225,7 +225,7 @@ class TrainedCandidate:
             (self.agreement, other.agreement),
             (self.balanced_agreement, other.balanced_agreement),
         )
-        n_errors = 2 * DEFAULTS.search.select_errors
+        n_errors = DEFAULTS.search.select_errors
         return any(first[0] < second[0] - n_errors * second[1] for first, second in pairs)
 
 
@@ -309,17 +309,16 @@ class Evaluator:
         )
 
     def _with_shortlist(self, map_: BorderMap) -> BorderMap:
-        """Evaluate squares for the likeliest classes alone, where hardly any label changes."""
-        config, curve = DEFAULTS.search, map_.curve
-        if curve is None or curve.squares is None or map_.n_outputs <= config.few_classes:
+        """Evaluate squares for the likeliest classes alone, where that changes no label."""
+        curve = map_.curve
+        parts = [map_.n_outputs // part for part in LISTED_PARTS]
+        n_listed = [number for number in parts if number >= MIN_LISTED]
+        if curve is None or curve.squares is None or not n_listed:
             return map_
         labels = map_.decide(self.validation_rows).argmax(axis=1)
-        for n_listed in config.listed_classes:
-            if 2 * n_listed > map_.n_outputs:
-                break
-            listed = replace(map_, curve=replace(curve, n_listed=n_listed))
-            is_changed = listed.decide(self.validation_rows).argmax(axis=1) != labels
-            if float(self.validation.weights @ is_changed) <= config.max_listed_change:
+        for number in n_listed:
+            listed = replace(map_, curve=replace(curve, n_listed=number))
+            if np.array_equal(listed.decide(self.validation_rows).argmax(axis=1), labels):
                 return listed
         return map_
 

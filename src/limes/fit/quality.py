@@ -25,6 +25,8 @@ SAME_ROWS = "give rows with the scale and the order of columns that it was train
 # Rows whose labels are compared with those of exact sums, and the share that rounding explains.
 LABELLED_ROWS, MAX_OTHER_LABELS = 200, 0.02
 ADVICE = "give rows as they occur in use (labels are not needed)"
+# Standard errors of a bound that holds in 95 % of cases.
+ONE_SIDED_ERRORS = 1.645
 
 
 class QualityWarning(UserWarning):
@@ -125,7 +127,7 @@ def _skill_findings(class_index: Indices, true_class: Indices | None) -> tuple[s
     # Of a mean over classes, each with the variance of chance.
     error = np.sqrt(np.sum(chance * (1 - chance) / counts[present])) / len(recall)
     mean = float(recall.mean())
-    if len(recall) < 2 or mean > chance + DEFAULTS.quality.recall_errors * error:
+    if len(recall) < 2 or mean > chance + ONE_SIDED_ERRORS * error:
         return ()
     return (
         f"the source finds {mean:.1%} of each class of y on average, where chance finds "
@@ -194,8 +196,8 @@ class MeasuredLoss:
         the source's: where few labels differ, it overestimates.
         """
         config, (agreement, error) = DEFAULTS.quality, self.balanced_agreement
-        has_bound = self.loss - config.loss_errors * self.error > config.max_skill_loss
-        return has_bound and agreement + config.loss_errors * error < config.min_balanced_agreement
+        has_bound = self.loss - ONE_SIDED_ERRORS * self.error > config.max_skill_loss
+        return has_bound and agreement + ONE_SIDED_ERRORS * error < config.min_balanced_agreement
 
 
 def result_findings(
@@ -220,7 +222,7 @@ def result_findings(
             f"{lowest:.2%} {where}. Give more rows, or a source with exact sums and "
             "fallback='auto'."
         )
-    elif info.agreement + config.loss_errors * info.agreement_error < loss.largest_share:
+    elif info.agreement + ONE_SIDED_ERRORS * info.agreement_error < loss.largest_share:
         findings.append(
             f"the model agrees with the source on {info.agreement:.1%} of rows, fewer than the "
             f"{loss.largest_share:.1%} of its most frequent class: see whether the source's labels "

@@ -158,6 +158,7 @@ class Search:
         path.extend(self._grow(path, trained))
         path.extend(self._shrink(path))
         trained.extend(item for item in path if item not in trained)
+        trained.extend(self._without_curve(trained))
         trained.extend(self._larger_sizes(trained))
         trained.extend(self._smaller_blend(trained))
         return trained
@@ -216,9 +217,7 @@ class Search:
 
     def _shrink(self, path: list[TrainedCandidate]) -> Iterator[TrainedCandidate]:
         """Train half as many points while they are good enough, down to the size before."""
-        last, size_before = path[-1], DEFAULTS.search.min_points - 1
-        if len(path) > 1:
-            size_before = max(size_before, path[-2].candidate.n_borders)
+        last, size_before = path[-1], path[-2].candidate.n_borders if len(path) > 1 else 1
         best_cost = np.inf
         while (
             last.is_good_enough
@@ -229,6 +228,21 @@ class Search:
             n_points = last.candidate.n_borders // 2
             last = self._train(Design(n_points, last.candidate.shape, self.blend))
             yield last
+
+    def _without_curve(self, trained: list[TrainedCandidate]) -> Iterator[TrainedCandidate]:
+        """Train as many points as the selected candidate has on a linear base function.
+
+        The more points there are, the less a curved base helps on rows like those given, and away
+        from these it may not.
+        """
+        selected = trained[self.select(trained)].candidate
+        design = Design(selected.n_borders, "linear", self.blend)
+        is_trained = any(
+            (item.candidate.n_borders, item.candidate.shape) == (design.n_points, design.shape)
+            for item in trained
+        )
+        if not is_trained:
+            yield self._train(design)
 
     def _smaller_blend(self, trained: list[TrainedCandidate]) -> Iterator[TrainedCandidate]:
         """Continue the selected candidate with a smaller blend."""
@@ -438,7 +452,7 @@ class Search:
         if self.options.limits.min_agreement is not None:
             return True
         is_small = n_points <= DEFAULTS.search.few_points
-        max_cost = self.source.query_cost if is_small else self.max_cost_without_proof
+        max_cost = self.source.query_cost if is_small else self._max_cost
         return cost <= max(max_cost, DEFAULTS.search.negligible_cost)
 
     def _is_cheaper_than_exact(self, cost: float) -> bool:
@@ -452,8 +466,8 @@ class Search:
         return len(self.transfer_set.rows) // DEFAULTS.train.rows_per_initial_point
 
     @property
-    def max_cost_without_proof(self) -> float:
-        """Multiply-adds per row above which a candidate must be better by more."""
+    def _max_cost(self) -> float:
+        """Multiply-adds per row that a candidate of many points may cost."""
         config = DEFAULTS.search
         return max(self.source.multiply_adds / config.min_speed_up, config.negligible_cost)
 
@@ -466,7 +480,7 @@ class Search:
             middle = (low + high) // 2
             cost = self.untrained_scheme(middle, shape).cost
             is_affordable = self._is_cheaper_than_exact(cost) and (
-                min_agreement is not None or cost <= self.max_cost_without_proof
+                min_agreement is not None or cost <= self._max_cost
             )
             low, high = (middle, high) if is_affordable else (low, middle)
         return [low] if low >= min_size else []
@@ -548,7 +562,6 @@ class Search:
             [self._for_selection(item) for item in trained],
             self.options.limits.min_agreement,
             [item.balanced_agreement for item in trained],
-            max_cost_without_proof=self.max_cost_without_proof,
             good_enough=[item.is_good_enough for item in trained],
         )
 
@@ -573,7 +586,6 @@ def select(
     candidates: list[Candidate],
     min_agreement: float | None = None,
     balanced_agreements: Sequence[tuple[float, float]] | None = None,
-    max_cost_without_proof: float = np.inf,
     good_enough: Sequence[bool] = (),
 ) -> int:
     """Return the place of the cheapest candidate that is good enough, or as good as the best."""
@@ -584,20 +596,15 @@ def select(
     if any(good_enough):
         return _cheapest(candidates, set(np.flatnonzero(good_enough).tolist()))
     agreements = [(item.agreement, item.agreement_error) for item in candidates]
-    balanced = balanced_agreements or []
-    n_errors = DEFAULTS.search.select_errors
-    place = _cheapest(candidates, _near_best(agreements, balanced, n_errors))
-    if candidates[place].cost <= max_cost_without_proof:
-        return place
-    return _cheapest(candidates, _near_best(agreements, balanced, 2 * n_errors))
+    return _cheapest(candidates, _near_best(agreements, balanced_agreements or []))
 
 
 def _near_best(
     agreements: Sequence[tuple[float, float]],
     balanced_agreements: Sequence[tuple[float, float]],
-    n_errors: float,
 ) -> set[int]:
     """Return the places of the candidates whose agreements are near the best."""
+    n_errors = DEFAULTS.search.select_errors
     near, near_balanced = (
         _within(results, n_errors) for results in (agreements, balanced_agreements)
     )

@@ -12,8 +12,8 @@ from limes.fit.config import DEFAULTS
 from limes.sources.base import training_rows
 from limes.sources.pipelines import unwrap
 
-# Rows that are checked for categories. Bounds the time.
-CATEGORY_ROWS = 2000
+# Rows that are checked for categories, and that components are computed from. Bound the time.
+CATEGORY_ROWS, COMPONENT_ROWS = 2000, 5000
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,6 +101,39 @@ def coverage_rows(
     """Make rows between and around the given ones, where a model may be used as well."""
     extrapolation = DEFAULTS.synthetic.coverage_extrapolation
     return interpolate(rows, n_synthetic, rng, groups=groups, extrapolation=extrapolation)
+
+
+def mix_components(
+    rows: Array, n_synthetic: int, rng: np.random.Generator, *, groups: Indices | None = None
+) -> Array:
+    """Make rows from any two rows, with a fraction of their difference for each component.
+
+    The principal components of the rows keep the correlation of their features. Fractions that do
+    not depend on each other reach combinations that no line between two rows has. Categories are
+    taken from one of the two.
+    """
+    extrapolation = DEFAULTS.synthetic.coverage_extrapolation
+    first, second = (rows[rng.integers(len(rows), size=n_synthetic)] for _ in range(2))
+    categories = Categories.of(rows, groups)
+    columns = np.flatnonzero(~categories.is_category)
+    synthetic = first.copy()
+    if len(columns):
+        scale, components = _principal_components(rows[:, columns])
+        difference = ((second - first)[:, columns] / scale) @ components
+        fractions = rng.uniform(-extrapolation, 1.0 + extrapolation, difference.shape)
+        synthetic[:, columns] += ((fractions * difference) @ components.T) * scale
+    is_second = categories.draw(n_synthetic, rng) < rng.random((n_synthetic, 1))
+    categories.exchange(synthetic, is_second, second, first)
+    return synthetic
+
+
+def _principal_components(rows: Array) -> tuple[Array, Array]:
+    """Return the standard deviations of the features, and the components of scaled rows."""
+    sample = rows[:: max(1, len(rows) // COMPONENT_ROWS)]
+    scale = sample.std(axis=0)
+    scale[scale == 0] = 1.0
+    centred = (sample - sample.mean(axis=0)) / scale
+    return scale, np.linalg.eigh(centred.T @ centred)[1]
 
 
 def jitter(

@@ -14,7 +14,7 @@ from limes._core.train import CurvedInputs
 from limes._typing import Array, Indices
 from limes.fit.config import DEFAULTS
 from limes.fit.data import EncodedRows
-from limes.fit.synthetic import coverage_rows, sample_near_border
+from limes.fit.synthetic import coverage_rows, mix_components, sample_near_border
 from limes.sources.base import MulticlassSource
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -128,7 +128,7 @@ def build_transfer_set(
         *_targets(logits, sharpening),
         components,
         explained_share,
-        _gradient_directions(source, rows, logits[: len(rows)], rng) if is_wide else None,
+        _gradient_directions(source, rows, logits, rng) if is_wide else None,
         len(rows),
         sharpening,
         encoded,
@@ -220,7 +220,8 @@ def _synthetic_rows(
     neighbours alone.
     """
     config = DEFAULTS.transfer
-    share = config.coverage_share if components is None else config.wide_coverage_share
+    is_wide = components is not None
+    share = config.wide_coverage_share if is_wide else config.coverage_share
     n_coverage = int(share * n_synthetic)
     parents, groups = (rows, None) if encoded is None else (encoded.rows, encoded.groups)
     near_border = sample_near_border(
@@ -232,7 +233,9 @@ def _synthetic_rows(
         rng=rng,
         groups=groups,
     )
-    coverage = coverage_rows(parents[: len(logits)], n_coverage, rng, groups=groups)
+    # Components of as many features as there are rows would be those of single rows.
+    make_coverage = coverage_rows if is_wide else mix_components
+    coverage = make_coverage(parents[: len(logits)], n_coverage, rng, groups=groups)
     synthetic = np.concatenate([near_border, coverage.astype(np.float32)])
     return synthetic if encoded is None else encoded.to_source_space(synthetic).astype(np.float32)
 
@@ -335,12 +338,14 @@ def _gradient_directions(
     """Return the directions in which the source's decision values change most.
 
     They are the first singular vectors of gradients, each of the pair of likeliest classes of a
-    row. None where gradients take too long.
+    row. None where the gradients of enough rows take longer than all logits, those of the synthetic
+    rows included.
     """
-    config = DEFAULTS.transfer
-    n_rows = int(min(config.gradient_rows, config.max_gradient_cost / source.gradient_cost))
+    config, logits_cost = DEFAULTS.transfer, len(logits) * source.query_cost
+    n_rows = int(min(config.gradient_rows, logits_cost / source.gradient_cost))
     if min(n_rows, len(rows)) < config.n_directions:
         return None
+    logits = logits[: len(rows)]
     weights = ambiguity_of(logits) + DEFAULTS.synthetic.unambiguous_weight
     drawn = rng.choice(len(rows), min(n_rows, len(rows)), replace=False, p=weights / weights.sum())
     gradients = _pair_gradients(source, rows[drawn], logits[drawn])
