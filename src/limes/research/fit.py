@@ -66,6 +66,7 @@ from limes.research.problems import (
     FURTHER_PROBLEMS,
     Problem,
     classes_problem,
+    clusters_problem,
     curved_problem,
     growth_problem,
     load_problem,
@@ -89,8 +90,8 @@ MAX_CLASSES_BEFORE = 50
 CONSTANT_CASES = ("breast_cancer", "digits", "terrain", "twenty", "quantiles")
 CONSTANT_SEEDS = (30, 31, 32, 33, 34)
 # Problems for constants that none of these reaches: few rows, many classes, many rows, a slow
-# source.
-LIMIT_CASES = ("wine", "classes30", "rows60000", "slow400")
+# source, gaps between the rows, several sizes that are equally good.
+LIMIT_CASES = ("wine", "classes30", "rows60000", "slow400", "clusters", "codrna")
 # Training rows of these cases at most, so that a constant takes seconds.
 MAX_CONSTANT_ROWS = 3000
 LEVEL_CASES = ("moons600", "segment", "sat", "splice", "ellipsoid8")
@@ -251,6 +252,8 @@ def load_rows(name: str, seed: int) -> tuple[Problem, Array]:
         problem = wide_problem(seed)
     elif name == "slow400":
         problem = slow_problem(seed)
+    elif name == "clusters":
+        problem = clusters_problem(seed)
     elif kind == "classes":
         problem = classes_problem(int(number), seed)
     elif kind == "rows":

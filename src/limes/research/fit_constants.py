@@ -27,7 +27,8 @@ are rounded, shares are at most 1; a constant of 1 is not halved.
 
 - Datasets: {datasets}.
 - Limits that these do not reach, measured on further problems as well: {further}. They have few
-  rows (wine), many classes, 60 000 rows, and a slow source of many features.
+  rows (wine), many classes, 60 000 rows, a slow source of many features, gaps between the rows
+  (clusters), and several sizes that are equally good (codrna). A model's warnings are part of it.
 - Noise, {n_errors} standard deviations of such a mean from {n_seeds} seeds: {noise}.
 """
 

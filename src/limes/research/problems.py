@@ -347,6 +347,17 @@ def slow_problem(seed: int) -> Problem:
     return _first_rows("slow400", X, y, N_WIDE_TRAIN)
 
 
+def clusters_problem(seed: int) -> Problem:
+    """Return four classes of twenty clusters with gaps between them, where no row tells of labels.
+
+    A map agrees less with its SVM between the clusters than within them.
+    """
+    X, cluster = sklearn_datasets.make_blobs(
+        N_GROWTH_TRAIN + N_GROWTH_TEST, 8, centers=20, cluster_std=0.5, random_state=seed
+    )
+    return _first_rows("clusters", X, cluster % 4, N_GROWTH_TRAIN, C=10, gamma=0.2)
+
+
 def growth_problem(n_rows: int, seed: int) -> tuple[Problem, NDArray[Any]]:
     """Return two classes of 10 features with at most 4000 training rows, and rows to be given."""
     X, y = sklearn_datasets.make_classification(
