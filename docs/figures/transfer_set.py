@@ -10,10 +10,10 @@ from limes.plotting import COLOURS
 X, y = make_moons(300, noise=0.15, random_state=0)
 svc = SVC(gamma=1.5, C=5).fit(X, y)
 rng = np.random.default_rng(0)
-# As src/limes/fit/synthetic.py does it, in short: between and around pairs of rows, then near the
-# border.
+# As src/limes/fit/synthetic.py does it, in short: between and around pairs of rows, each feature by
+# itself, then near the border.
 first, second = X[rng.integers(300, size=4000)], X[rng.integers(300, size=4000)]
-between = first + rng.uniform(-0.3, 1.3, size=(4000, 1)) * (second - first)
+between = first + rng.uniform(-0.3, 1.3, size=(4000, 2)) * (second - first)
 near = between[np.argsort(np.abs(svc.decision_function(between)))[:1200]]
 synthetic = np.vstack([between[:400], near + rng.normal(scale=0.05, size=near.shape)])
 probability = 1 / (1 + np.exp(-2 * svc.decision_function(synthetic)))

@@ -81,7 +81,7 @@ class BordersClassifier(ClassifierMixin, FastEstimator):
     n_borders : int or 'auto', default='auto'
         Points of a map. 'auto' trains shared maps of growing size and selects the smallest whose
         expected loss in uncertainty coefficient is below 0.004, or 1 % of the source's if that is
-        less; if none is, the cheapest within one standard error of the best agreement. In the
+        less; if none is, the cheapest within two standard errors of the best agreement. In the
         other schemes it is 100, but 32 for a trained pair of a shortlist and 128 for a trained
         node.
     placement : {'auto', 'random', 'near', 'mixed', 'dense'}, default='auto'

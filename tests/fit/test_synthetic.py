@@ -9,6 +9,7 @@ from limes.fit.synthetic import (
     find_categories,
     interpolate,
     jitter,
+    mix_components,
     sample_near_border,
 )
 
@@ -49,6 +50,34 @@ def test_synthetic_rows_start_from_the_rows_with_an_ambiguity():
     assert np.abs(synthetic).max() < 20
 
 
+def test_mixed_rows_keep_the_correlation_of_the_features():
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(500, 1)) @ [[1.0, -2.0, 0.5]] + [5.0, 0.0, 100.0]
+    mixed = mix_components(rows, 1000, rng)
+    centred = (mixed - [5.0, 0.0, 100.0]) / [1.0, -2.0, 0.5]
+    assert_allclose(centred, np.repeat(centred[:, :1], 3, axis=1), atol=1e-9)
+
+
+def test_mixed_rows_reach_where_no_line_between_two_rows_does():
+    """Between three clusters, where lines cover the sides of a triangle."""
+    rng = np.random.default_rng(0)
+    centres = np.array([[-1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    rows = centres[rng.integers(3, size=600)] + 0.01 * rng.normal(size=(600, 2))
+    lines, others = (interpolate(rows, 2000, rng, extrapolation=0.3) for _ in range(2))
+    mixed = mix_components(rows, 2000, rng)
+    assert np.mean(nearest(lines, others, 0) > 0.1) < 0.01
+    assert np.mean(nearest(lines, mixed, 0) > 0.1) > 0.2
+
+
+@pytest.mark.parametrize("n_rows", [1, 2, 5])
+def test_few_and_constant_rows_can_be_mixed(n_rows):
+    rng = np.random.default_rng(0)
+    rows = np.column_stack([np.arange(n_rows) + 0.5, np.full(n_rows, 7.0)])
+    mixed = mix_components(rows, 50, rng)
+    assert_allclose(mixed[:, 1], 7.0)
+    assert np.all((mixed[:, 0] > -2) & (mixed[:, 0] < n_rows + 2))
+
+
 def test_crossover_leaves_the_real_rows_and_jitter_stays_near_them():
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(400, 30))
@@ -75,12 +104,14 @@ def make_rows(kind, rows, groups, rng):
     near = {"search_rows": rows, "rng": rng, "groups": groups}
     if kind == "interpolate":
         return interpolate(rows, 600, rng, groups=groups, extrapolation=0.3)
+    if kind == "mix":
+        return mix_components(rows, 600, rng, groups=groups)
     if kind == "near-border":
         return sample_near_border(rows, np.ones(len(rows)), 600, **near)
     return {"jitter": jitter, "crossover": crossover}[kind](rows, len(rows), 600, **near)[0]
 
 
-@pytest.mark.parametrize("kind", ["interpolate", "jitter", "crossover", "near-border"])
+@pytest.mark.parametrize("kind", ["interpolate", "mix", "jitter", "crossover", "near-border"])
 def test_columns_of_a_group_come_from_one_row(kind):
     rng = np.random.default_rng(0)
     one_hot = np.eye(5)[rng.integers(5, size=300)]
