@@ -111,6 +111,14 @@ def test_a_candidate_does_not_depend_on_those_before_it_or_on_threads():
     )
 
 
+def test_the_selected_number_of_points_is_tried_on_a_linear_base_too():
+    search = make_search()
+    curved = search._train(Design(8, "quadratic", 7))
+    (linear,) = search._without_curve([curved])
+    assert (linear.candidate.n_borders, linear.candidate.shape) == (8, "linear")
+    assert not list(search._without_curve([linear]))
+
+
 @pytest.mark.usefixtures("quick_fit")
 def test_models_are_equal_for_any_number_of_jobs():
     X, y = make_classification(600, 6, n_informative=4, n_classes=3, random_state=2)
