@@ -29,6 +29,7 @@ are rounded, shares are at most 1; a constant of 1 is not halved.
 - Limits that these do not reach, measured on further problems as well: {further}. They have few
   rows (wine), many classes, 60 000 rows, a slow source of many features, gaps between the rows
   (clusters), and several sizes that are equally good (codrna). A model's warnings are part of it.
+- Measured at {commits}. The rows of a dataset are all of one commit.
 - Noise, {n_errors} standard deviations of such a mean from {n_seeds} seeds: {noise}.
 """
 
@@ -268,6 +269,7 @@ def constants_text(rows: Sequence[ConstantRow], further: Sequence[ConstantRow] =
         n_seeds=len({row.seed for row in rows}),
         datasets=", ".join(dict.fromkeys(row.case for row in rows)),
         further=", ".join(dict.fromkeys(row.case for row in further)) or "none",
+        commits=", ".join(dict.fromkeys(row.commit for row in [*rows, *further])),
         noise=f"a factor of {ratios[0]} in seconds, {noise.agreement or 0:.4f} in agreement and a "
         f"factor of {ratios[1]} in cost",
     )
