@@ -118,7 +118,7 @@ def mix_components(
     columns = np.flatnonzero(~categories.is_category)
     synthetic = first.copy()
     if len(columns):
-        scale, components = _principal_components(rows[:, columns])
+        scale, components = _scaled_components(rows[:, columns])
         difference = ((second - first)[:, columns] / scale) @ components
         fractions = rng.uniform(-extrapolation, 1.0 + extrapolation, difference.shape)
         synthetic[:, columns] += ((fractions * difference) @ components.T) * scale
@@ -127,7 +127,7 @@ def mix_components(
     return synthetic
 
 
-def _principal_components(rows: Array) -> tuple[Array, Array]:
+def _scaled_components(rows: Array) -> tuple[Array, Array]:
     """Return the standard deviations of the features, and the components of scaled rows."""
     sample = rows[:: max(1, len(rows) // COMPONENT_ROWS)]
     scale = sample.std(axis=0)

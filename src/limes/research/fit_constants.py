@@ -29,7 +29,8 @@ are rounded, shares are at most 1; a constant of 1 is not halved.
 - Limits that these do not reach, measured on further problems as well: {further}. They have few
   rows (wine), many classes, 60 000 rows, a slow source of many features, gaps between the rows
   (clusters), and several sizes that are equally good (codrna). A model's warnings are part of it.
-- Measured at {commits}. The rows of a dataset are all of one commit.
+- Measured at {commits}; half and double are those of the values at these commits. The column
+  `commit` of the files in `docs/fit/` has that of each row.
 - Noise, {n_errors} standard deviations of such a mean from {n_seeds} seeds: {noise}.
 """
 
